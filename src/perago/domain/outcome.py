@@ -1,0 +1,116 @@
+"""How an attempt ends, and which ending each failure gets.
+
+Invariant: only `Completed` carries an output, so no failure can produce a `workspace` output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from perago.domain.attempt import AttemptStatus
+from perago.domain.errors import GuardrailViolationError, PeragoError, TaskTerminalError
+from perago.domain.ids import CommitId
+from perago.domain.workspace import WorkspaceRef
+
+JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
+JsonObject = dict[str, JsonValue]
+
+
+class Phase(StrEnum):
+    """The phases of one attempt, in the order in which they happen."""
+
+    VALIDATE = "validate"
+    PREPARE = "prepare"
+    DOWNLOAD = "download"
+    PRE_CHECK = "pre-check"
+    BODY = "body"
+    POST_CHECK = "post-check"
+    DIFF = "diff"
+    STAGE = "stage"
+    PUBLISH = "publish"
+    REPORT = "report"
+    CLEANUP = "cleanup"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """The attempt succeeded; `output` is the whole task output."""
+
+    output: JsonObject
+
+    status = AttemptStatus.COMPLETED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The attempt failed; the orchestrator retries it as the task's definition says."""
+
+    reason: str
+    phase: Phase
+
+    status = AttemptStatus.FAILED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerminalFailure:
+    """The attempt failed and no retry can help."""
+
+    reason: str
+    phase: Phase
+
+    status = AttemptStatus.FAILED_WITH_TERMINAL_ERROR
+
+
+Outcome = Completed | Failed | TerminalFailure
+
+
+def decide_failure(error: BaseException, phase: Phase) -> Failed | TerminalFailure:
+    """The failure table of the protocol.
+
+    Only two things are terminal here: input files that break the task's contract, and a body
+    that says so. (A task that keeps killing executors is judged by the supervisor.)
+    """
+    reason = describe_error(error)
+    if isinstance(error, TaskTerminalError):
+        return TerminalFailure(reason=reason, phase=phase)
+    if isinstance(error, GuardrailViolationError) and error.before_body:
+        return TerminalFailure(reason=reason, phase=phase)
+    return Failed(reason=reason, phase=phase)
+
+
+def decide_executor_death(
+    *, reference_name: str, deaths: int, limit: int, how: str
+) -> Failed | TerminalFailure:
+    """What becomes of an attempt whose executor died; `deaths` counts this one."""
+    if deaths >= limit:
+        return TerminalFailure(
+            reason=f"{reference_name} killed {deaths} executors (the limit); the last: {how}",
+            phase=Phase.BODY,
+        )
+    return Failed(reason=f"the executor died: {how} ({deaths} of {limit})", phase=Phase.BODY)
+
+
+def describe_error(error: BaseException) -> str:
+    """One paragraph for the orchestrator: our errors speak for themselves, others show a type."""
+    if isinstance(error, PeragoError):
+        return str(error)
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def build_output(
+    workspace: WorkspaceRef | None, result: Mapping[str, JsonValue], ref: CommitId | None
+) -> JsonObject:
+    """The output of a completed attempt; `ref` is the input ref or the published commit."""
+    output: JsonObject = {}
+    if workspace is not None:
+        output["workspace"] = {
+            "repository": workspace.repository,
+            "branch": workspace.branch,
+            "ref_type": "commit",
+            "ref": ref if ref is not None else workspace.ref,
+        }
+    output["result"] = dict(result)
+    return output

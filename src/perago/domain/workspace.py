@@ -1,0 +1,209 @@
+"""Workspaces, prefixes, and which names may become files.
+
+Invariant: a `RelativePath` made here, joined to a directory, never leaves that directory,
+and `Prefix.join(Prefix.relative(x)) == x`.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from perago.domain.errors import DeclarationError, UnmappableObjectError
+from perago.domain.ids import (
+    BranchName,
+    CommitId,
+    ObjectPath,
+    RelativePath,
+    RepositoryName,
+)
+
+MARKER_NAME = ".perago-attempt.json"
+"""The marker beside the body's directory; an object of this name is never mapped."""
+
+ACTIONS_DIRECTORY = "_lakefs_actions/"
+"""Where a repository keeps its hooks. Tasks do not edit them."""
+
+MAX_PART_BYTES = 255
+"""The longest file name that every supported file system takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceRef:
+    """The immutable input commit of an attempt, and the branch that it may advance."""
+
+    repository: RepositoryName
+    branch: BranchName
+    ref: CommitId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectEntry:
+    """One object as a listing shows it.
+
+    `checksum` is the store's own and only comparable within that store.
+    """
+
+    path: ObjectPath
+    size: int
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The part of a repository that a task sees: `""` for all of it, else `a/b/`."""
+
+    key: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Prefix:
+        """Normalise a declared prefix; `/` is the whole repository."""
+        trimmed = text.strip("/")
+        if text == "" or "//" in text:
+            raise DeclarationError(
+                f"prefix {text!r} has an empty part",
+                hint='use "/" for the whole repository, or a path such as "audio/render"',
+            )
+        if not trimmed:
+            return cls()
+        for part in trimmed.split("/"):
+            reason = explain_unsafe_part(part)
+            if reason is not None:
+                raise DeclarationError(
+                    f"prefix {text!r} is refused: {reason}",
+                    hint='a prefix is a plain path such as "audio/render"',
+                )
+        return cls(trimmed + "/")
+
+    def contains(self, path: str) -> bool:
+        """Whether an object lies below the prefix (`a/b` does not contain `a/b-old/x`)."""
+        return path.startswith(self.key)
+
+    def relative(self, path: ObjectPath) -> str:
+        """Cut the prefix off; the rest is not yet checked."""
+        if not self.contains(path):
+            raise ValueError(f"{path!r} is not below prefix {self.key!r}")
+        return path[len(self.key) :]
+
+    def join(self, path: str) -> ObjectPath:
+        """The object that a workspace-relative path stands for."""
+        return ObjectPath(self.key + path)
+
+    def __str__(self) -> str:
+        return self.key.rstrip("/") or "/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceLayout:
+    """How the objects below a prefix lie in a directory.
+
+    `markers` are the directories for which the input ref holds an empty `dir/` object.
+    """
+
+    files: Mapping[RelativePath, ObjectEntry] = field(default_factory=dict)
+    markers: Mapping[RelativePath, ObjectEntry] = field(default_factory=dict)
+
+    @property
+    def total_bytes(self) -> int:
+        """What a checkout will take on disk, file contents only."""
+        return sum(entry.size for entry in self.files.values())
+
+
+def explain_unsafe_part(part: str) -> str | None:
+    """Say why one part of a path cannot be a file name, or None when it can."""
+    if part == "":
+        return "a part of its name is empty"
+    if part in (".", ".."):
+        return f"a part of its name is {part!r}"
+    if any(unicodedata.category(character) == "Cc" for character in part):
+        return "its name has a control character"
+    try:
+        encoded = part.encode("utf-8")
+    except UnicodeEncodeError:
+        return "its name is not valid UTF-8"
+    if len(encoded) > MAX_PART_BYTES:
+        return f"a part of its name is longer than {MAX_PART_BYTES} bytes"
+    return None
+
+
+def explain_unsafe_path(path: str) -> str | None:
+    """Say why a `/`-separated path cannot be a file below a directory, or None when it can."""
+    if path.startswith("/"):
+        return "its name begins with '/'"
+    for part in path.split("/"):
+        reason = explain_unsafe_part(part)
+        if reason is not None:
+            return reason
+    return None
+
+
+def map_objects(
+    prefix: Prefix, entries: Iterable[ObjectEntry], *, folds_case: bool = False
+) -> WorkspaceLayout:
+    """Lay the objects below a prefix out as files, or refuse naming the first that cannot be one.
+
+    `folds_case` says that the local file system takes `A` and `a` for the same name.
+    """
+    files: dict[RelativePath, ObjectEntry] = {}
+    markers: dict[RelativePath, ObjectEntry] = {}
+    for entry in entries:
+        relative = prefix.relative(entry.path)
+        if relative in ("", MARKER_NAME):
+            # "" is the directory marker of the prefix itself: nothing to make, nothing to touch.
+            if relative == "" and entry.size > 0:
+                raise UnmappableObjectError(entry.path, "its name ends in '/' but it has content")
+            continue
+        if relative.endswith("/"):
+            if entry.size > 0:
+                raise UnmappableObjectError(entry.path, "its name ends in '/' but it has content")
+            markers[_checked(relative[:-1], entry)] = entry
+        else:
+            files[_checked(relative, entry)] = entry
+    _refuse_file_beside_directory(files, markers)
+    if folds_case:
+        _refuse_folded_twins(files, markers)
+    return WorkspaceLayout(files=files, markers=markers)
+
+
+def parents_of(path: str) -> Iterable[str]:
+    """The directories above a path, nearest first: `a/b/c` gives `a/b`, `a`."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def _checked(relative: str, entry: ObjectEntry) -> RelativePath:
+    reason = explain_unsafe_path(relative)
+    if reason is not None:
+        raise UnmappableObjectError(entry.path, reason)
+    return RelativePath(relative)
+
+
+def _refuse_file_beside_directory(
+    files: Mapping[RelativePath, ObjectEntry], markers: Mapping[RelativePath, ObjectEntry]
+) -> None:
+    directories = set(markers)
+    for path in (*files, *markers):
+        directories.update(RelativePath(parent) for parent in parents_of(path))
+    clash = min(directories & files.keys(), default=None)
+    if clash is not None:
+        raise UnmappableObjectError(
+            files[clash].path, "other objects lie below it, and a file cannot be a directory too"
+        )
+
+
+def _refuse_folded_twins(
+    files: Mapping[RelativePath, ObjectEntry], markers: Mapping[RelativePath, ObjectEntry]
+) -> None:
+    seen: dict[str, str] = {}
+    for path in sorted({*files, *markers}):
+        for name in (path, *parents_of(path)):
+            folded = unicodedata.normalize("NFC", name).casefold()
+            twin = seen.setdefault(folded, name)
+            if twin != name:
+                entry = files.get(path) or markers[path]
+                raise UnmappableObjectError(
+                    entry.path,
+                    f"this file system takes {name!r} and {twin!r} for the same name",
+                )

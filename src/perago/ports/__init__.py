@@ -1,0 +1,38 @@
+"""What the use cases need from the outside, in domain types.
+
+Each protocol states its full behavioural contract; `perago.testing` ships it as a suite that
+every adapter passes.
+"""
+
+from perago.ports.clock import Clock
+from perago.ports.local import (
+    AttemptDirectories,
+    AttemptDirectory,
+    GuardrailEvaluator,
+    LocalTree,
+)
+from perago.ports.observation import AttemptObserver, Failpoint, Failpoints, Lease
+from perago.ports.orchestrator import Orchestrator
+from perago.ports.spark import SparkLease, SparkSessions, SparkWorkspace
+from perago.ports.store import Branch, Fencing, LocalFile, OnTransfer, WorkspaceStore
+
+__all__ = [
+    "AttemptDirectories",
+    "AttemptDirectory",
+    "AttemptObserver",
+    "Branch",
+    "Clock",
+    "Failpoint",
+    "Failpoints",
+    "Fencing",
+    "GuardrailEvaluator",
+    "Lease",
+    "LocalFile",
+    "LocalTree",
+    "OnTransfer",
+    "Orchestrator",
+    "SparkLease",
+    "SparkSessions",
+    "SparkWorkspace",
+    "WorkspaceStore",
+]

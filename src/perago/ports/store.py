@@ -1,0 +1,213 @@
+"""Versioned workspaces: repositories, commits, branches, objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from perago.domain.ids import (
+    BranchName,
+    CommitId,
+    Digest,
+    ObjectPath,
+    RelativePath,
+    RepositoryName,
+)
+from perago.domain.publication import Commit, StagedWorkspace
+from perago.domain.workspace import ObjectEntry
+
+DEFAULT_BRANCH = BranchName("main")
+
+OnTransfer = Callable[[int, int], None]
+"""Called during a transfer with the objects and bytes moved since the last call.
+
+It may be called from several threads."""
+
+
+class Fencing(StrEnum):
+    """How a store honours an expected head."""
+
+    ATOMIC = "atomic"
+    """Checked and moved in one step: two racing publications cannot both succeed."""
+
+    SOFT = "soft"
+    """Read, act, verify: a race is detected afterwards, not excluded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A branch as a listing shows it. Hidden ones are Perago's own stagings."""
+
+    name: BranchName
+    head: CommitId
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalFile:
+    """A regular file on this machine with the digest that was seen when it was scanned."""
+
+    path: Path
+    digest: Digest
+    size: int
+
+
+class WorkspaceStore(Protocol):
+    """Holds the workspaces.
+
+    For every method: an unknown repository, branch, commit or object raises
+    `NotFoundInStoreError` naming it; `StoreUnavailableError` means that nothing was done;
+    `OutcomeUnknownError` that it may have been done. Any text is legal as an object path:
+    what a path may be as a file is the business of `domain.workspace`. Safe to use from many
+    processes and threads at once; a process that is killed at any moment loses no commit and
+    leaves nothing that a reader can see half-written.
+    """
+
+    @property
+    def fencing(self) -> Fencing:
+        """How this store honours `expected_head`."""
+        ...
+
+    # -- repositories and refs
+
+    def create_repository(
+        self, repository: RepositoryName, *, branch: BranchName = DEFAULT_BRANCH
+    ) -> Commit:
+        """Make a repository whose default branch stands at an empty, parentless commit.
+
+        Raises `AlreadyExistsInStoreError` when there is one, and changes nothing.
+        """
+        ...
+
+    def repositories(self) -> list[RepositoryName]:
+        """All repositories, sorted."""
+        ...
+
+    def create_branch(
+        self,
+        repository: RepositoryName,
+        branch: BranchName,
+        source: CommitId,
+        *,
+        hidden: bool = False,
+    ) -> None:
+        """Create-if-absent: of many racing callers exactly one succeeds.
+
+        The others get `AlreadyExistsInStoreError`. Branch names match `^\\w[-\\w]*$` in ASCII;
+        another name raises `StoreError`.
+        """
+        ...
+
+    def delete_branch(self, repository: RepositoryName, branch: BranchName) -> None:
+        """Remove the name; its commits stay readable by id."""
+        ...
+
+    def branches(self, repository: RepositoryName, *, hidden: bool = False) -> list[Branch]:
+        """The branches, sorted by name; hidden ones only when asked for."""
+        ...
+
+    def head(self, repository: RepositoryName, branch: BranchName) -> Commit:
+        """The commit a branch stands at, read afresh."""
+        ...
+
+    def read_commit(self, repository: RepositoryName, commit: CommitId) -> Commit:
+        """A commit by its whole id, whether or not a branch still leads to it."""
+        ...
+
+    def resolve(self, repository: RepositoryName, ref: str) -> CommitId:
+        """A branch name, a commit id, or a unique prefix (8 or more) of one, as a commit id."""
+        ...
+
+    def log(self, repository: RepositoryName, commit: CommitId) -> Iterator[Commit]:
+        """The commit and its first-parent ancestors, newest first."""
+        ...
+
+    # -- objects
+
+    def list_objects(
+        self, repository: RepositoryName, commit: CommitId, prefix: str = ""
+    ) -> Iterator[ObjectEntry]:
+        """The objects whose path starts with `prefix`, in the order of their UTF-8 bytes."""
+        ...
+
+    def open_object(
+        self, repository: RepositoryName, commit: CommitId, path: ObjectPath
+    ) -> AbstractContextManager[BinaryIO]:
+        """One object as a stream; memory stays flat whatever its size."""
+        ...
+
+    def checkout(
+        self,
+        repository: RepositoryName,
+        commit: CommitId,
+        files: Mapping[RelativePath, ObjectEntry],
+        directory: Path,
+        on_transfer: OnTransfer,
+    ) -> dict[RelativePath, Digest]:
+        """Write the objects as files below an existing directory, parents included.
+
+        Files are private copies, writable, and never linked to anything that is shared. Content
+        is checked on the way: what does not match raises `CorruptStoreError` naming the object.
+        A full disk raises `InsufficientDiskError`. Returns the digest of every file written.
+        """
+        ...
+
+    def commit_changes(
+        self,
+        repository: RepositoryName,
+        branch: BranchName,
+        *,
+        writes: Mapping[ObjectPath, LocalFile],
+        deletes: Collection[ObjectPath],
+        message: str,
+        metadata: Mapping[str, str],
+        on_transfer: OnTransfer,
+    ) -> Commit:
+        """Advance a branch by one commit that differs in exactly these objects.
+
+        Everything else is carried over. All or nothing for readers of the branch. A file whose
+        content no longer has its digest raises `UnpublishableFileError`; a delete of what is not
+        there raises `NotFoundInStoreError`; changes that leave the tree as it was raise
+        `StoreError`, for there is never an empty commit. If the branch moves meanwhile:
+        `HeadMovedError`.
+        """
+        ...
+
+    # -- publication
+
+    def merge(
+        self,
+        staged: StagedWorkspace,
+        target: BranchName,
+        *,
+        expected_head: CommitId,
+        message: str,
+        metadata: Mapping[str, str],
+        timeout_seconds: float,
+    ) -> Commit:
+        """Squash-merge a staging into the target; return the target's new head.
+
+        The new commit's only parent is `expected_head` and its tree is the staged one. When the
+        target is elsewhere: `HeadMovedError`, and nothing moved (atomic fencing), or it is found
+        out by the caller's check afterwards (soft fencing).
+        """
+        ...
+
+    def relocate(
+        self,
+        repository: RepositoryName,
+        branch: BranchName,
+        *,
+        to: CommitId,
+        expected_head: CommitId,
+        timeout_seconds: float,
+    ) -> None:
+        """Move a branch to an existing commit; the expected head is honoured as in `merge`.
+
+        The commit that the branch leaves stays readable by id.
+        """
+        ...
