@@ -1,0 +1,123 @@
+# Works with GNU make 3.81, the one that macOS ships.
+#
+#   make demo PYTHON=/path/to/python3.12    another interpreter
+#   make test WORKERS=4 ARGS="-k publish"   in parallel, and with any pytest option
+#   make lock UPGRADE=1                     newest versions instead of the locked ones
+
+# Candidates, first fit: Perago runs on 3.11 to 3.13.
+PYTHON ?= python3 python3.13 python3.12 python3.11
+WORKERS ?= 0
+ARGS ?=
+UPGRADE ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+CODE := $(wildcard src tests examples bench)
+
+FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo setup test check lint types layers dependencies format torture bench wheel lock \
+	clean distclean
+
+help: ## List these targets
+	@echo "Perago: typed Python worker runtime that makes data tasks safe"
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.demo ## Set up and run the demo (needs Java 17)
+	@$(BIN)/perago demo $(ARGS)
+
+setup: $(VENV)/.dev ## Set up the development environment in .venv
+
+test: $(VENV)/.dev ## Run all tests but the torture ones, with branch coverage
+	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term $(ARGS)
+	$(if $(ARGS),,@$(BIN)/coverage report --include='src/perago/domain/*' --fail-under=100 \
+		|| { echo "make: every line and branch of the domain is to be tested" >&2; exit 1; })
+
+check: lint types layers dependencies ## Lint, format, types, layers, dependencies
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+
+types: $(VENV)/.dev
+	$(BIN)/mypy $(CODE)
+
+layers: $(VENV)/.dev
+	@echo $(BIN)/lint-imports
+	@$(BIN)/lint-imports > $(VENV)/layers.log 2>&1 || { cat $(VENV)/layers.log; exit 1; }
+	@tail -n 2 $(VENV)/layers.log
+
+dependencies: $(VENV)/.dev
+	$(BIN)/deptry .
+
+format: $(VENV)/.dev ## Format and apply the safe fixes
+	$(BIN)/ruff check --fix-only --quiet $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+torture: $(VENV)/.dev ## Run the long crash and race tests
+	@$(BIN)/python -m pytest -n $(WORKERS) -m torture --hypothesis-profile=torture --timeout=0 $(ARGS)
+
+bench: $(VENV)/.dev ## Run the benchmarks
+	@$(BIN)/python -m bench $(ARGS)
+
+wheel: $(VENV)/.dev ## Build the wheel into dist and look inside
+	@rm -rf dist
+	@$(BIN)/python -m build --wheel --no-isolation --outdir dist . > $(VENV)/build.log 2>&1 \
+		|| { cat $(VENV)/build.log; exit 1; }
+	@$(BIN)/python -m zipfile -l dist/*.whl | grep -q '^perago/py\.typed ' \
+		|| { echo "make: the wheel lacks perago/py.typed" >&2; exit 1; }
+	@ls dist/*.whl
+
+# dev is resolved first; the smaller locks take their versions from it.
+COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --custom-compile-command 'make lock' \
+	$(if $(UPGRADE),--upgrade)
+
+lock: $(VENV)/.dev ## Resolve pyproject.toml again into requirements/*.txt
+	$(COMPILE) --extra demo --extra testing --group dev -o requirements/dev.txt
+	$(COMPILE) --extra demo --group build -c requirements/dev.txt -o requirements/demo.txt
+	$(COMPILE) -c requirements/dev.txt -o requirements/runtime.txt
+	@if grep -n '://' requirements/*.txt; then \
+		echo "make: a lock names a host" >&2; exit 1; fi
+
+clean: ## Remove caches and build output
+	rm -rf build dist .coverage .coverage.* htmlcov .hypothesis .import_linter_cache \
+		.mypy_cache .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## The same, and remove .venv
+	rm -rf $(VENV)
+
+# Set-up: each stamp is written last, so that an interrupted set-up starts again.
+
+$(VENV)/.created:
+	@for python in $(PYTHON); do \
+		if "$$python" -c '$(FITS)' 2>/dev/null; then found=$$python; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+		echo "make: Perago needs Python 3.11, 3.12 or 3.13, and none of these is one: $(PYTHON). Name yours with: make PYTHON=/path/to/python3.12 ..." >&2; \
+		exit 1; \
+	fi; \
+	if ! "$$found" -c 'import ensurepip, venv' 2>/dev/null; then \
+		echo "make: $$found has no venv module; install it first (Debian, Ubuntu: apt install python3-venv)." >&2; \
+		exit 1; \
+	fi; \
+	echo "Setting up $(VENV) with $$("$$found" --version). This happens once."; \
+	"$$found" -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.created requirements/demo.txt pyproject.toml
+	@echo "Installing what the demo needs, from requirements/demo.txt ..."
+	@$(PIP) install --require-hashes -r requirements/demo.txt
+	@$(PIP) install --no-build-isolation --no-deps --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.created requirements/dev.txt pyproject.toml
+	@echo "Installing the development tools, from requirements/dev.txt ..."
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(PIP) install --no-build-isolation --no-deps --editable .
+	@touch $@ $(VENV)/.demo

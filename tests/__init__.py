@@ -1,0 +1,1 @@
+"""The tests of Perago; subfolders need no `__init__.py`."""

@@ -1,0 +1,109 @@
+"""Rules for every test: what is deselected, what is skipped, and when a skip is a failure.
+
+`PERAGO_REQUIRE_ALL=1` says that everything a test can need is on this machine: a skipped test then
+fails the session.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+IN_CI = bool(os.environ.get("CI"))
+
+# No deadlines: a slow machine is not a bug. CI repeats the same examples on every run.
+settings.register_profile(
+    "perago", deadline=None, derandomize=IN_CI, database=None if IN_CI else settings().database
+)
+settings.register_profile(
+    "torture", deadline=None, derandomize=False, max_examples=2_000, print_blob=True
+)
+settings.load_profile("perago")
+
+
+class RequireAll:
+    """Fails the session if a test was skipped, and says which."""
+
+    def __init__(self) -> None:
+        self.skipped: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self.skipped.append(f"{report.nodeid}: {_reason(report)}")
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.skipped:
+            self.skipped.append(f"{report.nodeid}: {_reason(report)}")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.skipped and session.exitstatus in {
+            pytest.ExitCode.OK,
+            pytest.ExitCode.NO_TESTS_COLLECTED,
+        }:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self.skipped:
+            return
+        terminalreporter.section("skipped although PERAGO_REQUIRE_ALL is set", red=True)
+        for line in dict.fromkeys(self.skipped):
+            terminalreporter.line(line)
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    match report.longrepr:
+        case (_, _, str(reason)):
+            return reason
+        case other:
+            return str(other)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    on_xdist_worker = hasattr(config, "workerinput")
+    if os.environ.get("PERAGO_REQUIRE_ALL") and not on_xdist_worker:
+        config.pluginmanager.register(RequireAll(), "perago-require-all")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the torture tests unless -m speaks of them."""
+    if "torture" in config.getoption("markexpr", ""):
+        return
+    torture = [item for item in items if item.get_closest_marker("torture")]
+    if torture:
+        config.hook.pytest_deselected(items=torture)
+        items[:] = [item for item in items if item not in torture]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("spark") and (missing := missing_java()):
+        pytest.skip(missing)
+
+
+@cache
+def missing_java() -> str | None:
+    """Why Spark cannot run here, or None if it can."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if java is None:
+        return "needs Java 17: no `java` on PATH and no JAVA_HOME"
+    try:
+        answer = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, check=True, timeout=60
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"needs Java 17: `{java} -version` failed: {error}"
+    version = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
+    if version is None or version[1] != "17":
+        return f"needs Java 17: `{java}` is {version[1] if version else 'of unknown version'}"
+    return None
+
+
+@pytest.fixture(scope="session")
+def project_root() -> Path:
+    return Path(__file__).parent.parent
