@@ -4,10 +4,12 @@
 fails the session.
 """
 
+import gc
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 
@@ -71,7 +73,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the torture tests unless -m speaks of them."""
+    """Forgive pyspark its sockets, and leave out the torture tests unless -m speaks of them."""
+    for item in items:
+        if item.get_closest_marker("spark"):
+            # pyspark leaves the sockets over which it fetches results to the garbage collector.
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
     if "torture" in config.getoption("markexpr", ""):
         return
     torture = [item for item in items if item.get_closest_marker("torture")]
@@ -83,6 +89,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("spark") and (missing := missing_java()):
         pytest.skip(missing)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    yield
+    if item.get_closest_marker("spark"):
+        # Collect those sockets here, where they are forgiven, and not in a later test.
+        gc.collect()
 
 
 @cache
