@@ -68,7 +68,7 @@ wheel: $(VENV)/.dev ## Build the wheel into dist and look inside
 	@rm -rf dist
 	@$(BIN)/python -m build --wheel --no-isolation --outdir dist . > $(VENV)/build.log 2>&1 \
 		|| { cat $(VENV)/build.log; exit 1; }
-	@$(BIN)/python -m zipfile -l dist/*.whl | grep -q '^perago/py\.typed ' \
+	@$(BIN)/python -m zipfile -l dist/*.whl | grep '^perago/py\.typed ' > /dev/null \
 		|| { echo "make: the wheel lacks perago/py.typed" >&2; exit 1; }
 	@ls dist/*.whl
 
@@ -112,12 +112,12 @@ $(VENV)/.created:
 
 $(VENV)/.demo: $(VENV)/.created requirements/demo.txt pyproject.toml
 	@echo "Installing what the demo needs, from requirements/demo.txt ..."
-	@$(PIP) install --require-hashes -r requirements/demo.txt
+	@$(PIP) install --use-pep517 --require-hashes -r requirements/demo.txt
 	@$(PIP) install --no-build-isolation --no-deps --editable .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.created requirements/dev.txt pyproject.toml
 	@echo "Installing the development tools, from requirements/dev.txt ..."
-	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(PIP) install --use-pep517 --require-hashes -r requirements/dev.txt
 	@$(PIP) install --no-build-isolation --no-deps --editable .
 	@touch $@ $(VENV)/.demo
