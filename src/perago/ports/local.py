@@ -70,10 +70,24 @@ class AttemptDirectory(Protocol):
 
 
 class AttemptDirectories(Protocol):
-    """Makes attempt directories under one workspace root."""
+    """Makes and collects attempt directories under one workspace root.
+
+    `collect` and `sweep` are for the supervisor that holds the root's lock.
+    """
 
     def create(self, attempt: Attempt, execution_id: ExecutionId) -> AttemptDirectory:
         """Make the directory of one execution and write its marker."""
+        ...
+
+    def collect(self, execution_id: ExecutionId) -> None:
+        """Delete the directory of an execution whose process is dead, if there is one."""
+        ...
+
+    def sweep(self) -> int:
+        """End what earlier supervisors left running and delete every attempt directory.
+
+        Returns how many there were.
+        """
         ...
 
 

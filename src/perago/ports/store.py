@@ -95,9 +95,9 @@ class WorkspaceStore(Protocol):
         *,
         hidden: bool = False,
     ) -> None:
-        """Create-if-absent: of many racing callers exactly one succeeds.
+        r"""Create-if-absent: of many racing callers exactly one succeeds.
 
-        The others get `AlreadyExistsInStoreError`. Branch names match `^\\w[-\\w]*$` in ASCII;
+        The others get `AlreadyExistsInStoreError`. Branch names match `^\w[-\w]*$` in ASCII;
         another name raises `StoreError`.
         """
         ...

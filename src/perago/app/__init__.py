@@ -1,0 +1,1 @@
+"""The use cases: what Perago does, over the ports, with no idea which adapters are behind them."""

@@ -1,0 +1,105 @@
+"""Starts a workflow instance, brings a broken one back to life, and tells how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from perago.authoring import Pipeline, build_task_definition
+from perago.domain.attempt import AttemptStatus
+from perago.domain.errors import NotFoundInOrchestratorError, OrchestratorError
+from perago.domain.ids import BranchName, CommitId, RepositoryName, WorkerId, WorkflowId
+from perago.domain.outcome import Failed, JsonObject, Phase
+from perago.domain.workflow import TaskState, WorkflowState
+from perago.ports import Orchestrator, WorkspaceStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What to run on what. `ref` is a branch, a commit or a short commit id; None is the head."""
+
+    pipeline: Pipeline
+    params: JsonObject
+    repository: RepositoryName
+    branch: BranchName
+    ref: str | None = None
+
+
+def start_run(
+    request: RunRequest, *, store: WorkspaceStore, orchestrator: Orchestrator
+) -> WorkflowId:
+    """Register the definitions, pin the input commit and start an instance."""
+    pipeline = request.pipeline
+    for task in pipeline.tasks:
+        orchestrator.register_task(build_task_definition(task))
+    orchestrator.register_workflow(pipeline.workflow_definition())
+    workflow_input: JsonObject = {"params": pipeline.validate_params(request.params)}
+    if pipeline.needs_workspace:
+        commit = resolve_input(request, store)
+        workflow_input["workspace"] = {
+            "repository": request.repository,
+            "branch": request.branch,
+            "ref_type": "commit",
+            "ref": commit,
+        }
+    return orchestrator.start_workflow(
+        pipeline.name, workflow_input=workflow_input, version=pipeline.version
+    )
+
+
+def resolve_input(request: RunRequest, store: WorkspaceStore) -> CommitId:
+    """The immutable commit that the first step reads."""
+    if request.ref is not None:
+        return store.resolve(request.repository, request.ref)
+    return store.head(request.repository, request.branch).id
+
+
+def fail_dead_attempts(
+    workflow: WorkflowState, orchestrator: Orchestrator, is_dead: Callable[[WorkerId], bool]
+) -> list[TaskState]:
+    """Report what dead workers hold as failed, so that its retry need not wait for the lease."""
+    dead = [
+        task
+        for task in workflow.tasks
+        if task.status is AttemptStatus.IN_PROGRESS
+        and task.attempt.worker_id is not None
+        and is_dead(task.attempt.worker_id)
+    ]
+    for task in dead:
+        orchestrator.report(
+            task.attempt, Failed(reason="the worker that held it died", phase=Phase.BODY)
+        )
+    return dead
+
+
+def find_run(orchestrator: Orchestrator, text: str) -> WorkflowState:
+    """A workflow instance by its id, a unique beginning of it, or `last`."""
+    recent = orchestrator.workflows(limit=1000)
+    if text == "last" and recent:
+        return orchestrator.workflow(recent[0].id)
+    matches = [run for run in recent if run.id.startswith(text)]
+    if len(matches) > 1:
+        raise OrchestratorError(
+            f"{text!r} is the beginning of {len(matches)} runs", hint="give more of the id"
+        )
+    if not matches:
+        raise NotFoundInOrchestratorError(
+            f"there is no run {text!r}", hint="`perago status` lists the runs"
+        )
+    return orchestrator.workflow(matches[0].id)
+
+
+def list_published(workflow: WorkflowState) -> list[tuple[TaskState, CommitId]]:
+    """The commits that the instance's completed steps published, in order."""
+    published: list[tuple[TaskState, CommitId]] = []
+    for task in workflow.tasks:
+        before, after = _ref(task.input), _ref(task.output)
+        if task.status is AttemptStatus.COMPLETED and after is not None and after != before:
+            published.append((task, after))
+    return published
+
+
+def _ref(payload: JsonObject) -> CommitId | None:
+    workspace = payload.get("workspace")
+    ref = workspace.get("ref") if isinstance(workspace, dict) else None
+    return CommitId(ref) if isinstance(ref, str) else None

@@ -1,0 +1,202 @@
+"""Try and Confirm: stages what changed, then moves the target branch, or nothing.
+
+Invariant: a merge or relocation is sent at most once, only after a plan was made from a freshly
+read HEAD and the attempt fence was passed after that; and it counts as published only if the
+result, read back, has the input ref as its only parent and the staged tree as its content.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NoReturn, assert_never
+
+from perago.app.fence import AttemptFence
+from perago.domain.attempt import Attempt
+from perago.domain.errors import HeadMovedError, OutcomeUnknownError, PublishFenceError
+from perago.domain.ids import BranchName, CommitId, ExecutionId, ObjectPath
+from perago.domain.publication import (
+    Commit,
+    Keep,
+    Merge,
+    PublicationPhase,
+    PublicationPlan,
+    Refuse,
+    Relocate,
+    Replace,
+    Resolution,
+    StagedWorkspace,
+    build_publication_metadata,
+    build_workspace_publication_plan,
+    explain_unverified,
+    resolve_unknown_outcome,
+)
+from perago.domain.workspace import WorkspaceRef
+from perago.ports import Failpoint, Failpoints, LocalFile, OnTransfer, WorkspaceStore
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedChanges:
+    """A staging with the commit it holds."""
+
+    staged: StagedWorkspace
+    commit: Commit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publisher:
+    """Publishes for one execution of one attempt."""
+
+    store: WorkspaceStore
+    fence: AttemptFence
+    failpoints: Failpoints
+    attempt: Attempt
+    execution_id: ExecutionId
+    workspace: WorkspaceRef
+    replace_unlabelled: bool = True
+
+    def stage(
+        self,
+        branch: BranchName,
+        *,
+        writes: Mapping[ObjectPath, LocalFile],
+        deletes: Collection[ObjectPath],
+        on_transfer: OnTransfer,
+    ) -> StagedChanges:
+        """Commit the changes to a staging branch that already stands at the input ref."""
+        commit = self.store.commit_changes(
+            self.workspace.repository,
+            branch,
+            writes=writes,
+            deletes=deletes,
+            message=f"{self.attempt.task_name}: staged by {self.attempt.reference_name}",
+            metadata=self._metadata(PublicationPhase.TRY, branch, None),
+            on_transfer=on_transfer,
+        )
+        staged = StagedWorkspace(
+            repository=self.workspace.repository, branch=branch, commit=commit.id
+        )
+        return StagedChanges(staged=staged, commit=commit)
+
+    def confirm(self, changes: StagedChanges | None) -> CommitId:
+        """Pass the publish fence and act on its plan; return the output ref.
+
+        `changes` is None when the workspace did not change.
+        """
+        plan = self._plan(changes)
+        self.failpoints.hit(Failpoint.HEAD_READ, self.attempt)
+        match plan:
+            case Refuse(reason=reason, head=head):
+                self._refuse(reason, head)
+            case Keep(head=head):
+                return head
+            case Merge() | Replace() | Relocate():
+                self.fence.assert_may_act()
+                self.failpoints.hit(Failpoint.FENCED_BEFORE_ACT, self.attempt)
+                return self._act(plan, changes)
+            case _:
+                assert_never(plan)
+
+    def _plan(self, changes: StagedChanges | None) -> PublicationPlan:
+        head = self.store.head(self.workspace.repository, self.workspace.branch)
+        return build_workspace_publication_plan(
+            input_ref=self.workspace.ref,
+            head=head,
+            logical_task=self.attempt.logical_task,
+            staged=changes.staged if changes else None,
+            replace_unlabelled=self.replace_unlabelled,
+        )
+
+    def _act(self, plan: Merge | Replace | Relocate, changes: StagedChanges | None) -> CommitId:
+        try:
+            moved_to = self._send(plan)
+        except HeadMovedError as error:
+            self._refuse("the branch moved while publishing", error.actual)
+        except OutcomeUnknownError as error:
+            _log.warning("publish answer not understood, reading head: %s", error.message)
+            return self._resolve(plan, changes)
+        self.failpoints.hit(Failpoint.PUBLISHED, self.attempt)
+        self._verify(moved_to, changes)
+        self.failpoints.hit(Failpoint.VERIFIED, self.attempt)
+        return moved_to.id
+
+    def _send(self, plan: Merge | Replace | Relocate) -> Commit:
+        """Send the one call of the plan; return the commit that should now be published."""
+        repository, branch = self.workspace.repository, self.workspace.branch
+        timeout = self.fence.merge_timeout_seconds
+        match plan:
+            case Merge(staged=staged, expected_head=expected):
+                return self.store.merge(
+                    staged,
+                    branch,
+                    expected_head=expected,
+                    message=f"{self.attempt.task_name}: published by {self.attempt.reference_name}",
+                    metadata=self._metadata(PublicationPhase.CONFIRM, staged.branch, staged.commit),
+                    timeout_seconds=timeout,
+                )
+            case Replace(staged=staged, expected_head=expected):
+                _log.info("replacing the abandoned publication %s", expected)
+                target = staged.commit
+            case Relocate(to=to, expected_head=expected):
+                _log.info("taking back the abandoned publication %s", expected)
+                target = to
+            case _:
+                assert_never(plan)
+        self.store.relocate(
+            repository, branch, to=target, expected_head=expected, timeout_seconds=timeout
+        )
+        return self.store.head(repository, branch)
+
+    def _verify(self, moved_to: Commit, changes: StagedChanges | None) -> None:
+        """Fail the attempt unless what is published is exactly what was asked for."""
+        if changes is None:
+            if moved_to.id != self.workspace.ref:
+                self._refuse("the branch moved on while it was taken back", moved_to.id)
+            return
+        reason = explain_unverified(
+            published=moved_to, input_ref=self.workspace.ref, staged_tree=changes.commit.tree
+        )
+        if reason is not None:
+            self._refuse(reason, moved_to.id)
+
+    def _resolve(self, plan: Merge | Replace | Relocate, changes: StagedChanges | None) -> CommitId:
+        """Settle an ambiguous answer by reading HEAD once; never by sending again."""
+        head = self.store.head(self.workspace.repository, self.workspace.branch)
+        if changes is None:
+            if head.id == self.workspace.ref:
+                return head.id
+            self._refuse("it cannot be told whether the branch was taken back", head.id)
+        resolution = resolve_unknown_outcome(
+            head=head,
+            expected_head=plan.expected_head,
+            input_ref=self.workspace.ref,
+            staged_tree=changes.commit.tree,
+            execution_id=self.execution_id,
+        )
+        if resolution is Resolution.PUBLISHED:
+            return head.id
+        self._refuse(f"the publish call was lost, and what it did is {resolution}", head.id)
+
+    def _refuse(self, reason: str, head: CommitId) -> NoReturn:
+        raise PublishFenceError(
+            reason,
+            repository=self.workspace.repository,
+            branch=self.workspace.branch,
+            input_ref=self.workspace.ref,
+            head=head,
+        )
+
+    def _metadata(
+        self, phase: PublicationPhase, branch: BranchName, commit: CommitId | None
+    ) -> dict[str, str]:
+        return build_publication_metadata(
+            phase=phase,
+            attempt=self.attempt,
+            execution_id=self.execution_id,
+            input_ref=self.workspace.ref,
+            staging_branch=branch,
+            staging_commit=commit,
+        )

@@ -1,0 +1,362 @@
+"""The life cycle of one attempt, from its input to its report, as short named phases.
+
+Invariants: whatever goes wrong becomes one outcome, and only `Completed` carries an output; the
+report comes before cleanup; cleanup never changes an outcome that is decided.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from perago.app.fence import AttemptFence
+from perago.app.phases import PhaseRecorder
+from perago.app.publish import Publisher, StagedChanges
+from perago.authoring import Task, TaskContext, TaskInput, WorkspaceKind, WorkspaceSpec
+from perago.domain.budget import merge_timeout_of
+from perago.domain.changes import ChangeSet, diff_trees, refuse_hook_changes
+from perago.domain.errors import (
+    AlreadyExistsInStoreError,
+    GuardrailViolationError,
+    InsufficientDiskError,
+    OrchestratorError,
+    PeragoError,
+)
+from perago.domain.guardrail import Guardrail
+from perago.domain.ids import BranchName, CommitId, Digest, ExecutionId, RelativePath
+from perago.domain.outcome import (
+    Completed,
+    JsonObject,
+    Outcome,
+    Phase,
+    build_output,
+    decide_failure,
+)
+from perago.domain.staging import build_staging_name
+from perago.domain.workflow import PolledTask
+from perago.domain.workspace import WorkspaceLayout, WorkspaceRef, map_objects
+from perago.ports import (
+    AttemptDirectories,
+    AttemptDirectory,
+    AttemptObserver,
+    Clock,
+    Failpoint,
+    Failpoints,
+    GuardrailEvaluator,
+    Lease,
+    LocalTree,
+    Orchestrator,
+    SparkSessions,
+    WorkspaceStore,
+)
+
+_log = logging.getLogger(__name__)
+
+_OUTPUT_RESERVE_BYTES = 2048
+"""What the `workspace` part of an output may take of the orchestrator's size limit."""
+
+_REPORT_DELAYS_SECONDS = (0.5, 1.0, 2.0, 4.0)
+"""Waits between tries to report. A report is idempotent: a second one is ignored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptPorts:
+    """Everything an attempt needs from outside."""
+
+    store: WorkspaceStore
+    orchestrator: Orchestrator
+    directories: AttemptDirectories
+    guardrails: GuardrailEvaluator
+    spark: SparkSessions
+    clock: Clock
+    failpoints: Failpoints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Checkout:
+    """The workspace of an attempt once it is on this machine."""
+
+    spec: WorkspaceSpec
+    ref: WorkspaceRef
+    directory: AttemptDirectory
+    layout: WorkspaceLayout
+    digests: dict[RelativePath, Digest]
+
+
+class AttemptRun:
+    """One execution of one attempt."""
+
+    def __init__(
+        self,
+        task: Task,
+        polled: PolledTask,
+        execution_id: ExecutionId,
+        *,
+        ports: AttemptPorts,
+        lease: Lease,
+        observer: AttemptObserver,
+        replace_unlabelled: bool = True,
+    ) -> None:
+        self._task = task
+        self._attempt = polled.attempt
+        self._raw_input = polled.input
+        self._execution_id = execution_id
+        self._ports = ports
+        self._lease = lease
+        self._observer = observer
+        self._replace_unlabelled = replace_unlabelled
+        self._phases = PhaseRecorder(ports.clock, observer)
+        self._fence = AttemptFence(
+            attempt=polled.attempt,
+            orchestrator=ports.orchestrator,
+            lease=lease,
+            clock=ports.clock,
+            merge_timeout_seconds=merge_timeout_of(task.controls.publish_budget),
+        )
+        # What cleanup must remove, known as soon as it may exist.
+        self._directory: AttemptDirectory | None = None
+        self._staging: tuple[WorkspaceRef, BranchName] | None = None
+
+    def run(self) -> Outcome:
+        """Run the attempt to its report and clean up."""
+        outcome = self._decide_outcome()
+        self._report(outcome)
+        self._clean_up()
+        _log.info("attempt %s: %s", outcome.status, self._phases.summary())
+        return outcome
+
+    # -- deciding
+
+    def _decide_outcome(self) -> Outcome:
+        try:
+            return Completed(output=self._execute())
+        # A body may raise anything, and whatever it is, this attempt failed: the one place where
+        # catching everything is the point. It is logged with its traceback, and reported.
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001
+            explained = _explain_disk(error)
+            _log.log(
+                logging.WARNING if isinstance(explained, PeragoError) else logging.ERROR,
+                "attempt failed in phase %s",
+                self._phases.current,
+                exc_info=error,
+            )
+            return decide_failure(explained, self._phases.current)
+
+    def _execute(self) -> JsonObject:
+        with self._phases.phase(Phase.VALIDATE):
+            task_input = self._task.parse_input(self._raw_input)
+        self._hit(Failpoint.VALIDATED)
+        if self._task.workspace is None or task_input.workspace is None:
+            result = self._run_body(task_input, None)
+            return build_output(None, result, None)
+        checkout = self._check_out(self._task.workspace, task_input.workspace)
+        with self._phases.phase(Phase.PRE_CHECK):
+            self._check(checkout.spec.pre, checkout.directory.files, before_body=True)
+        self._hit(Failpoint.PRE_CHECKED)
+        result = self._run_body(task_input, checkout)
+        with self._phases.phase(Phase.POST_CHECK):
+            self._check(checkout.spec.post, checkout.directory.files, before_body=False)
+        self._hit(Failpoint.POST_CHECKED)
+        ref = checkout.ref.ref if checkout.spec.read_only else self._publish(checkout)
+        return build_output(checkout.ref, result, ref)
+
+    # -- the workspace on this machine
+
+    def _check_out(self, spec: WorkspaceSpec, ref: WorkspaceRef) -> _Checkout:
+        with self._phases.phase(Phase.PREPARE):
+            directory = self._ports.directories.create(self._attempt, self._execution_id)
+            self._directory = directory
+        self._hit(Failpoint.PREPARED)
+        with self._phases.phase(Phase.DOWNLOAD):
+            entries = self._ports.store.list_objects(ref.repository, ref.ref, spec.prefix.key)
+            layout = map_objects(spec.prefix, entries, folds_case=directory.folds_case)
+            self._refuse_too_big(layout, directory)
+            directory.make_directories(layout.markers)
+            digests = self._ports.store.checkout(
+                ref.repository,
+                ref.ref,
+                layout.files,
+                directory.files,
+                self._phases.count_transfer,
+            )
+            directory.remember(digests)
+        self._hit(Failpoint.DOWNLOADED)
+        return _Checkout(spec=spec, ref=ref, directory=directory, layout=layout, digests=digests)
+
+    def _refuse_too_big(self, layout: WorkspaceLayout, directory: AttemptDirectory) -> None:
+        copies = 2 if self._needs_input_copy else 1
+        needed, free = layout.total_bytes * copies, directory.free_bytes
+        if needed > free:
+            raise InsufficientDiskError(
+                f"the workspace needs {needed} bytes and {directory.root} has {free} free",
+                hint="free disk space, move PERAGO_WORKSPACE_ROOT, or narrow the task's prefix",
+            )
+
+    @property
+    def _needs_input_copy(self) -> bool:
+        """Whether the body must see the input ref beside what it writes."""
+        spec = self._task.workspace
+        is_spark = self._task.body.workspace_kind is WorkspaceKind.SPARK
+        return is_spark and spec is not None and not spec.read_only
+
+    def _check(self, guardrails: Sequence[Guardrail], files: Path, *, before_body: bool) -> None:
+        violations = self._ports.guardrails.violations(guardrails, files)
+        if violations:
+            raise GuardrailViolationError(violations, before_body=before_body)
+
+    # -- the body
+
+    def _run_body(self, task_input: TaskInput, checkout: _Checkout | None) -> JsonObject:
+        with self._phases.phase(Phase.BODY), ExitStack() as stack:
+            lease = (
+                stack.enter_context(self._ports.spark.lease(self._attempt, self._execution_id))
+                if self._task.needs_spark
+                else None
+            )
+            workspace: object = None
+            if checkout is not None:
+                files = checkout.directory.files
+                workspace = files
+                if lease is not None and self._task.body.workspace_kind is WorkspaceKind.SPARK:
+                    before = checkout.directory.copy_input() if self._needs_input_copy else files
+                    workspace = lease.workspace(before, files)
+            raw = self._task.invoke(
+                workspace=workspace,
+                params=task_input.params,
+                spark=lease.session if lease is not None else None,
+                context=self._context(task_input),
+            )
+            # Checked before anything is staged: what cannot be reported must not be published.
+            limit = self._ports.orchestrator.max_output_bytes - _OUTPUT_RESERVE_BYTES
+            result = self._task.dump_result(raw, limit)
+        self._hit(Failpoint.BODY_DONE)
+        return result
+
+    def _context(self, task_input: TaskInput) -> TaskContext:
+        return TaskContext(
+            attempt=self._attempt,
+            execution_id=self._execution_id,
+            workspace=task_input.workspace,
+            logger=logging.getLogger(f"perago.task.{self._task.name}"),
+            on_progress=self._observer.progressed,
+            is_cancelled=lambda: self._lease.is_lost,
+        )
+
+    # -- publication
+
+    def _publish(self, checkout: _Checkout) -> CommitId:
+        """The writable paths: no-op or publication; returns the output ref."""
+        with self._phases.phase(Phase.DIFF):
+            tree = checkout.directory.scan()
+            changes, gone_markers = _diff(checkout, tree)
+        self._hit(Failpoint.DIFFED)
+        publisher = Publisher(
+            store=self._ports.store,
+            fence=self._fence,
+            failpoints=self._ports.failpoints,
+            attempt=self._attempt,
+            execution_id=self._execution_id,
+            workspace=checkout.ref,
+            replace_unlabelled=self._replace_unlabelled,
+        )
+        staged: StagedChanges | None = None
+        with self._phases.phase(Phase.STAGE):
+            self._fence.assert_current()
+            self._hit(Failpoint.FENCED_BEFORE_STAGE)
+            if not changes.is_empty or gone_markers:
+                staged = self._stage(publisher, checkout, tree, (changes, gone_markers))
+                self._hit(Failpoint.STAGED)
+        with self._phases.phase(Phase.PUBLISH):
+            if staged is not None:
+                self._fence.assert_current()
+                self._hit(Failpoint.FENCED_BEFORE_PUBLISH)
+            return publisher.confirm(staged)
+
+    def _stage(
+        self,
+        publisher: Publisher,
+        checkout: _Checkout,
+        tree: LocalTree,
+        difference: tuple[ChangeSet, Sequence[RelativePath]],
+    ) -> StagedChanges:
+        changes, gone_markers = difference
+        ref, prefix = checkout.ref, checkout.spec.prefix
+        branch = build_staging_name(self._attempt, self._execution_id)
+        self._staging = (ref, branch)
+        try:
+            self._ports.store.create_branch(ref.repository, branch, ref.ref, hidden=True)
+        except AlreadyExistsInStoreError:
+            self._staging = None  # not ours: never write to it, never delete it
+            raise
+        return publisher.stage(
+            branch,
+            writes={prefix.join(path): tree.files[path] for path in changes.written},
+            deletes=[
+                *(prefix.join(path) for path in changes.removed),
+                *(checkout.layout.markers[path].path for path in gone_markers),
+            ],
+            on_transfer=self._phases.count_transfer,
+        )
+
+    # -- afterwards
+
+    def _report(self, outcome: Outcome) -> None:
+        """Tell the orchestrator; where it stays silent, its own time-out and retry take over."""
+        with self._phases.phase(Phase.REPORT):
+            for delay in (*_REPORT_DELAYS_SECONDS, None):
+                try:
+                    self._ports.orchestrator.report(self._attempt, outcome)
+                    break
+                except OrchestratorError as error:
+                    if delay is None:
+                        _log.exception(
+                            "could not report %s; the lease will run out", outcome.status
+                        )
+                        break
+                    _log.warning("report failed, trying again in %.1f s: %s", delay, error.message)
+                    self._ports.clock.sleep(delay)
+
+    def _clean_up(self) -> None:
+        with self._phases.phase(Phase.CLEANUP):
+            try:
+                self._hit(Failpoint.REPORTED)
+                if self._staging is not None:
+                    ref, branch = self._staging
+                    self._ports.store.delete_branch(ref.repository, branch)
+                self._hit(Failpoint.STAGING_REMOVED)
+            except (PeragoError, OSError):
+                _log.warning("failed to clean staging workspace", exc_info=True)
+            try:
+                if self._directory is not None:
+                    self._directory.remove()
+                self._hit(Failpoint.CLEANED)
+            except OSError:
+                _log.warning("failed to clean local workspace", exc_info=True)
+
+    def _hit(self, point: Failpoint) -> None:
+        self._ports.failpoints.hit(point, self._attempt)
+
+
+def _diff(checkout: _Checkout, tree: LocalTree) -> tuple[ChangeSet, list[RelativePath]]:
+    """What changed, and which directory markers lost their directory."""
+    changes = diff_trees(checkout.digests, {path: file.digest for path, file in tree.files.items()})
+    refuse_hook_changes(changes, checkout.spec.prefix)
+    gone = [path for path in checkout.layout.markers if path not in tree.directories]
+    return changes, gone
+
+
+def _explain_disk(error: BaseException) -> BaseException:
+    """Turn the operating system's "disk full" into an error that says what to do."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        where = f" while writing {error.filename}" if error.filename else ""
+        explained = InsufficientDiskError(
+            f"the disk is full{where}",
+            hint="free disk space, or move PERAGO_WORKSPACE_ROOT and PERAGO_HOME to a larger disk",
+        )
+        explained.__cause__ = error
+        return explained
+    return error

@@ -1,0 +1,1 @@
+"""Processes: a supervisor that keeps leases, and executors that run attempts."""

@@ -1,0 +1,79 @@
+"""What a supervisor and its executors tell each other over a pipe. All of it pickles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from perago.domain.ids import ExecutionId
+from perago.domain.outcome import Outcome, Phase
+from perago.domain.workflow import PolledTask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAttempt:
+    """To an executor: run this. The lease is in shared memory, not here: it changes."""
+
+    polled: PolledTask
+    execution_id: ExecutionId
+    log_path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """To an executor: end when idle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """From an executor: it is built and waits for work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfit:
+    """From an executor: it could not be built, and another one could not either."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseStarted:
+    """From an executor: its attempt entered a phase."""
+
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseEnded:
+    """From an executor: its attempt left a phase."""
+
+    phase: Phase
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transferred:
+    """From an executor: objects and bytes moved since the last such message."""
+
+    objects: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progressed:
+    """From an executor: the body said how far it is."""
+
+    message: str
+    fraction: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEnded:
+    """From an executor: the attempt is reported and cleaned up; the slot is free."""
+
+    outcome: Outcome
+
+
+ToExecutor = RunAttempt | Stop
+FromAttempt = PhaseStarted | PhaseEnded | Transferred | Progressed | AttemptEnded
+FromExecutor = Ready | Unfit | FromAttempt

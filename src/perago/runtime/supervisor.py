@@ -1,0 +1,417 @@
+"""The supervisor: polls for free slots, keeps leases, and replaces executors that die.
+
+Invariants: an attempt is polled only when a slot is free for it; its lease is renewed here, in a
+process that no body can stall; an attempt whose lease is lost is told so before anything else,
+then killed, and reports nothing; a dead executor's attempt is reported at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import assert_never
+
+from perago.domain.attempt import Attempt, LogicalTask, decide_staleness
+from perago.domain.errors import EnvironmentUnfitError, OrchestratorError
+from perago.domain.ids import ExecutionId, WorkerId
+from perago.domain.outcome import Failed, Outcome, Phase, decide_executor_death
+from perago.domain.staging import escape_label
+from perago.domain.workflow import PolledTask
+from perago.ports import AttemptDirectories, Clock, Orchestrator
+from perago.runtime.events import WorkerEvents
+from perago.runtime.executor import ExecutorFactory
+from perago.runtime.leases import (
+    LeaseAction,
+    decide_lease,
+    next_due,
+    postpone_beat,
+    renew_lease,
+    respawn_delay,
+    start_lease,
+)
+from perago.runtime.messages import (
+    AttemptEnded,
+    FromAttempt,
+    FromExecutor,
+    PhaseEnded,
+    PhaseStarted,
+    Progressed,
+    Ready,
+    Transferred,
+    Unfit,
+)
+from perago.runtime.slot import Assignment, Slot
+
+_log = logging.getLogger(__name__)
+
+_BUSY_POLL_SECONDS = 0.02
+_IDLE_POLL_SECONDS = 0.25
+_CANCEL_GRACE_SECONDS = 2.0
+_STOP_GRACE_SECONDS = 10.0
+_START_TRIES = 4
+"""After so many executors that died before they were ready, something is wrong with all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupervisorOptions:
+    """How one supervisor works."""
+
+    worker_id: WorkerId
+    executors: int
+    heartbeats: Mapping[str, float]
+    """For each task that it polls, the heartbeat interval in seconds."""
+    merge_timeouts: Mapping[str, float]
+    logs_directory: Path
+    death_limit: int = 3
+    shutdown_grace_seconds: float = 30.0
+    publish_may_outlive_executor: bool = False
+    """Whether a publish call that was sent may still land after its sender died (a server does
+    the work). Then the death is reported only after the merge time-out."""
+
+
+class Supervisor:
+    """Runs executors until its caller is done, or it is told to stop."""
+
+    def __init__(
+        self,
+        options: SupervisorOptions,
+        *,
+        orchestrator: Orchestrator,
+        directories: AttemptDirectories,
+        clock: Clock,
+        factory: ExecutorFactory,
+        events: WorkerEvents,
+    ) -> None:
+        self._options = options
+        self._orchestrator = orchestrator
+        self._directories = directories
+        self._clock = clock
+        self._events = events
+        context = multiprocessing.get_context("spawn")
+        self._slots = [
+            Slot(number, context, factory, options.logs_directory / f"executor-{number}.log")
+            for number in range(options.executors)
+        ]
+        self._deaths: Counter[LogicalTask] = Counter()
+        self._late_reports: list[tuple[float, Attempt, Outcome]] = []
+        self._poll_delay = _BUSY_POLL_SECONDS
+        self._next_poll = 0.0
+        self._stop_deadline: float | None = None
+
+    # -- the caller's side
+
+    def run(self, is_done: Callable[[], bool]) -> None:
+        """Work until `is_done`, or until a requested stop has drained."""
+        try:
+            for slot in self._slots:
+                slot.spawn()
+            while not self._is_finished(is_done):
+                self._tick()
+        finally:
+            self._end_executors()
+
+    def request_stop(self) -> None:
+        """Stop polling and drain; asked a second time, hurry. Safe in a signal handler."""
+        now = self._clock.elapsed()
+        if self._stop_deadline is None:
+            self._stop_deadline = now + self._options.shutdown_grace_seconds
+        else:
+            self._stop_deadline = now
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether a stop was requested."""
+        return self._stop_deadline is not None
+
+    def _is_finished(self, is_done: Callable[[], bool]) -> bool:
+        busy = any(slot.assignment is not None for slot in self._slots)
+        if busy or self._late_reports:
+            return False
+        return self.is_stopping or is_done()
+
+    # -- one turn of the loop
+
+    def _tick(self) -> None:
+        self._hear(self._wait_seconds())
+        now = self._clock.elapsed()
+        self._send_late_reports(now)
+        for slot in self._slots:
+            self._revive(slot, now)
+            if slot.assignment is not None:
+                self._keep_lease(slot, slot.assignment)
+        if self._stop_deadline is not None and now >= self._stop_deadline:
+            self._abandon_all("the worker was stopped")
+        elif not self.is_stopping and now >= self._next_poll:
+            self._poll()
+
+    def _wait_seconds(self) -> float:
+        """How long nothing needs doing, unless an executor speaks."""
+        dues = [self._next_poll]
+        for slot in self._slots:
+            if slot.assignment is not None:
+                dues.append(next_due(slot.assignment.lease))
+            if slot.process is None:
+                dues.append(slot.respawn_at)
+        return max(0.0, min(min(dues) - self._clock.elapsed(), _IDLE_POLL_SECONDS))
+
+    def _hear(self, seconds: float) -> None:
+        """Wait for messages and deaths, and take all there are."""
+        by_handle: dict[object, Slot] = {}
+        for slot in self._slots:
+            if slot.process is not None and slot.connection is not None:
+                by_handle[slot.connection] = slot
+                by_handle[slot.process.sentinel] = slot
+        if not by_handle:
+            self._clock.sleep(seconds)
+            return
+        spoke = wait(by_handle.keys(), seconds)  # type: ignore[arg-type] # handles of both kinds
+        for slot in {id(by_handle[handle]): by_handle[handle] for handle in spoke}.values():
+            self._take_messages(slot)
+            if slot.process is not None and not slot.process.is_alive():
+                self._take_messages(slot)
+                self._handle_death(slot)
+
+    def _take_messages(self, slot: Slot) -> None:
+        connection = slot.connection
+        while connection is not None and _has_message(connection):
+            try:
+                message: FromExecutor = connection.recv()
+            except (EOFError, OSError):
+                return
+            self._handle(slot, message)
+
+    def _handle(self, slot: Slot, message: FromExecutor) -> None:
+        if isinstance(message, Unfit):
+            raise EnvironmentUnfitError(f"an executor cannot be built: {message.reason}")
+        if isinstance(message, Ready):
+            slot.is_ready = True
+            self._poll_soon()
+        elif slot.assignment is not None:
+            self._handle_attempt(slot, slot.assignment, message)
+
+    def _handle_attempt(self, slot: Slot, assignment: Assignment, message: FromAttempt) -> None:
+        attempt = assignment.attempt
+        match message:
+            case PhaseStarted(phase=phase):
+                assignment.phase = phase
+                self._events.phase_started(attempt, phase)
+            case PhaseEnded(phase=phase, seconds=took):
+                self._events.phase_ended(attempt, phase, took)
+            case Transferred(objects=objects, size=size):
+                self._events.transferred(attempt, objects, size)
+            case Progressed(message=text, fraction=fraction):
+                self._events.progressed(attempt, text, fraction)
+                self._append_log(attempt, text)
+            case AttemptEnded(outcome=outcome):
+                slot.assignment = None
+                slot.deaths_in_a_row = 0
+                slot.last_used = self._clock.elapsed()
+                self._deaths.pop(attempt.logical_task, None)
+                self._poll_soon()
+                self._events.attempt_ended(attempt, outcome)
+            case _:
+                assert_never(message)
+
+    # -- polling
+
+    def _poll(self) -> None:
+        idle = sorted((s for s in self._slots if s.is_idle), key=lambda s: -s.last_used)
+        polled: list[PolledTask] = []
+        began = self._clock.elapsed()
+        if idle:
+            try:
+                polled = self._orchestrator.poll(
+                    tuple(self._options.heartbeats),
+                    worker_id=self._options.worker_id,
+                    count=len(idle),
+                    wait_seconds=0,
+                )
+            except OrchestratorError as error:
+                _log.warning("cannot poll: %s", error.message)
+        # The slot used last comes first: its Spark is warm.
+        for slot, task in zip(idle, polled, strict=False):
+            self._assign(slot, task, began)
+        self._poll_delay = (
+            _BUSY_POLL_SECONDS if polled else min(self._poll_delay * 1.5, _IDLE_POLL_SECONDS)
+        )
+        self._next_poll = self._clock.elapsed() + self._poll_delay
+
+    def _poll_soon(self) -> None:
+        self._poll_delay = _BUSY_POLL_SECONDS
+        self._next_poll = 0.0
+
+    def _assign(self, slot: Slot, polled: PolledTask, polled_at: float) -> None:
+        attempt = polled.attempt
+        execution_id = ExecutionId(uuid.uuid4().hex)
+        assignment = Assignment(
+            polled=polled,
+            execution_id=execution_id,
+            lease=start_lease(
+                polled_at=polled_at,
+                lease_seconds=polled.lease_seconds,
+                heartbeat_seconds=self._options.heartbeats[attempt.task_name],
+                timeout_seconds=polled.timeout_seconds,
+            ),
+        )
+        slot.assign(
+            assignment, attempt_log_path(self._options.logs_directory, attempt, execution_id)
+        )
+        self._events.attempt_started(attempt)
+
+    # -- leases
+
+    def _keep_lease(self, slot: Slot, assignment: Assignment) -> None:
+        now = self._clock.elapsed()
+        if assignment.cancelled_at is not None:
+            if now >= assignment.cancelled_at + _CANCEL_GRACE_SECONDS:
+                slot.kill()
+            return
+        if assignment.is_decided:
+            return
+        match decide_lease(assignment.lease, now):
+            case LeaseAction.WAIT:
+                return
+            case LeaseAction.BEAT:
+                self._beat(slot, assignment)
+            case LeaseAction.GIVE_UP:
+                self._cancel(slot, assignment, "no heartbeat succeeded for the whole lease")
+            case LeaseAction.TIME_OUT:
+                self._cancel(slot, assignment, "its overall time is used up")
+
+    def _beat(self, slot: Slot, assignment: Assignment) -> None:
+        """Renew the lease, and read back: a stale heartbeat is answered like a good one."""
+        attempt, began = assignment.attempt, self._clock.elapsed()
+        try:
+            self._orchestrator.heartbeat(attempt)
+            snapshot = self._orchestrator.snapshot(attempt.task_id)
+        except OrchestratorError as error:
+            _log.warning("heartbeat of %s failed: %s", attempt.reference_name, error.message)
+            assignment.lease = postpone_beat(assignment.lease, now=self._clock.elapsed())
+            return
+        reason = decide_staleness(attempt, snapshot)
+        if reason is None:
+            assignment.lease = renew_lease(assignment.lease, beat_began=began)
+            slot.share_deadline(assignment.lease.deadline)
+            return
+        # The executor may have reported in this very moment: then the attempt is over, not stale.
+        self._take_messages(slot)
+        if slot.assignment is assignment and not assignment.is_decided:
+            self._cancel(slot, assignment, reason)
+
+    def _cancel(self, slot: Slot, assignment: Assignment, reason: str) -> None:
+        _log.warning("giving up %s: %s", assignment.attempt.reference_name, reason)
+        self._append_log(assignment.attempt, f"given up: {reason}")
+        slot.cancel(self._clock.elapsed())
+
+    # -- deaths
+
+    def _handle_death(self, slot: Slot) -> None:
+        assignment, was_ready = slot.assignment, slot.is_ready
+        how = slot.bury()
+        slot.assignment = None
+        slot.deaths_in_a_row += 1
+        slot.respawn_at = self._clock.elapsed() + respawn_delay(slot.deaths_in_a_row)
+        self._events.executor_died(assignment.attempt if assignment else None, how)
+        if assignment is not None:
+            self._settle_dead_attempt(assignment, how)
+        elif not was_ready and slot.deaths_in_a_row >= _START_TRIES:
+            raise EnvironmentUnfitError(
+                f"executors die while starting: {how}", hint=f"see {slot.log_path}"
+            )
+
+    def _settle_dead_attempt(self, assignment: Assignment, how: str) -> None:
+        attempt = assignment.attempt
+        self._directories.collect(assignment.execution_id)
+        if assignment.cancelled_at is not None:
+            self._events.attempt_ended(attempt, None)
+            return
+        self._deaths[attempt.logical_task] += 1
+        outcome = decide_executor_death(
+            reference_name=attempt.reference_name,
+            deaths=self._deaths[attempt.logical_task],
+            limit=self._options.death_limit,
+            how=how,
+        )
+        delay = 0.0
+        if assignment.phase is Phase.PUBLISH and self._options.publish_may_outlive_executor:
+            delay = self._options.merge_timeouts[attempt.task_name]
+        self._late_reports.append((self._clock.elapsed() + delay, attempt, outcome))
+        self._events.attempt_ended(attempt, outcome)
+
+    def _send_late_reports(self, now: float) -> None:
+        waiting, self._late_reports = self._late_reports, []
+        for due, attempt, outcome in waiting:
+            if now < due:
+                self._late_reports.append((due, attempt, outcome))
+                continue
+            self._report(attempt, outcome)
+            self._poll_soon()
+
+    def _report(self, attempt: Attempt, outcome: Outcome) -> None:
+        try:
+            self._orchestrator.report(attempt, outcome)
+        except OrchestratorError as error:
+            _log.warning("cannot report %s: %s", attempt.reference_name, error.message)
+
+    def _append_log(self, attempt: Attempt, text: str) -> None:
+        try:
+            self._orchestrator.append_log(attempt.task_id, text)
+        except OrchestratorError as error:
+            _log.debug("cannot log to %s: %s", attempt.task_id, error.message)
+
+    def _revive(self, slot: Slot, now: float) -> None:
+        if slot.process is None and now >= slot.respawn_at and not self.is_stopping:
+            slot.spawn()
+
+    # -- stopping
+
+    def _abandon_all(self, reason: str) -> None:
+        """At the end of the drain: what did not finish is reported failed, and killed."""
+        for slot in self._slots:
+            assignment = slot.assignment
+            if assignment is None:
+                continue
+            slot.cancel(self._clock.elapsed())
+            slot.kill()
+            slot.assignment = None
+            self._directories.collect(assignment.execution_id)
+            # Inside a publish call that a server may still carry out, only the lease can tell.
+            unsure = (
+                assignment.phase is Phase.PUBLISH and self._options.publish_may_outlive_executor
+            )
+            if not unsure and not assignment.is_decided:
+                self._report(assignment.attempt, Failed(reason=reason, phase=assignment.phase))
+            self._events.attempt_ended(assignment.attempt, None)
+
+    def _end_executors(self) -> None:
+        """Let idle executors end by themselves; kill those that do not."""
+        for slot in self._slots:
+            if slot.assignment is None:
+                slot.ask_to_stop()
+            else:  # only when an error broke the loop
+                slot.kill()
+        deadline = self._clock.elapsed() + _STOP_GRACE_SECONDS
+        for slot in self._slots:
+            if slot.process is not None:
+                slot.process.join(max(0.0, deadline - self._clock.elapsed()))
+                slot.kill()
+                slot.bury()
+
+
+def attempt_log_path(logs: Path, attempt: Attempt, execution_id: ExecutionId) -> Path:
+    """Where the log of one execution lies: by workflow, then by step, retry and execution."""
+    name = f"{escape_label(attempt.reference_name)}.{attempt.retry_count}.{execution_id[:8]}.log"
+    return logs / escape_label(attempt.workflow_id) / name
+
+
+def _has_message(connection: Connection) -> bool:
+    try:
+        return connection.poll()
+    except OSError:  # the other side is gone, and with it whatever it had to say
+        return False
