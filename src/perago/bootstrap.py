@@ -7,16 +7,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from perago.adapters.embedded import EmbeddedOrchestrator, EmbeddedWorkspaceStore
-from perago.adapters.localfs import (
-    LocalAttemptDirectories,
-    LocalGuardrailEvaluator,
-    SystemClock,
-    WorkspaceRootLock,
-)
+from perago.adapters.embedded.orchestrator import EmbeddedOrchestrator
+from perago.adapters.embedded.store import EmbeddedWorkspaceStore
+from perago.adapters.localfs.clock import SystemClock
+from perago.adapters.localfs.directories import LocalAttemptDirectories
+from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
+from perago.adapters.localfs.home import make_home, require_home
+from perago.adapters.localfs.root_lock import WorkspaceRootLock
 from perago.adapters.spark import LocalSparkSessions, SparkSettings
 from perago.app.run_attempt import AttemptPorts
-from perago.authoring import Declarations, Task, load_targets
+from perago.authoring import AnyTask, Declarations, load_targets
 from perago.domain.budget import heartbeat_interval_of, merge_timeout_of
 from perago.domain.ids import WorkerId
 from perago.ports import Clock, Fencing
@@ -38,17 +38,22 @@ class Application:
 
 
 @contextmanager
-def open_application(settings: Settings) -> Iterator[Application]:
-    """Build the clients of this process and close them afterwards."""
+def open_application(settings: Settings, *, create: bool = False) -> Iterator[Application]:
+    """Build the clients of this process and close them afterwards.
+
+    Unless asked to create it, the home must exist.
+    """
+    if create:
+        make_home(settings.home)
+    else:
+        require_home(settings.home)
     clock = SystemClock()
     with ExitStack() as stack:
         store = stack.enter_context(
             EmbeddedWorkspaceStore(settings.home, clock, durability=settings.durability)
         )
         orchestrator = stack.enter_context(EmbeddedOrchestrator(settings.home, clock))
-        yield Application(
-            settings=settings, clock=clock, store=store, orchestrator=orchestrator
-        )
+        yield Application(settings=settings, clock=clock, store=store, orchestrator=orchestrator)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +108,7 @@ class Worker:
 @contextmanager
 def open_worker(
     application: Application,
-    tasks: Sequence[Task],
+    tasks: Sequence[AnyTask],
     factory: EmbeddedExecutorFactory,
     events: WorkerEvents,
 ) -> Iterator[Worker]:
@@ -134,7 +139,7 @@ def open_worker(
         yield Worker(supervisor=supervisor, worker_id=worker_id, lock=lock)
 
 
-def tasks_of(declarations: Declarations) -> list[Task]:
+def tasks_of(declarations: Declarations) -> list[AnyTask]:
     """Every task that the targets declare or use in a pipeline, once each."""
     found = {task.name: task for task in declarations.tasks}
     for pipeline in declarations.pipelines:

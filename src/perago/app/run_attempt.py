@@ -16,7 +16,7 @@ from pathlib import Path
 from perago.app.fence import AttemptFence
 from perago.app.phases import PhaseRecorder
 from perago.app.publish import Publisher, StagedChanges
-from perago.authoring import Task, TaskContext, TaskInput, WorkspaceKind, WorkspaceSpec
+from perago.authoring import AnyTask, TaskContext, TaskInput, WorkspaceKind, WorkspaceSpec
 from perago.domain.budget import merge_timeout_of
 from perago.domain.changes import ChangeSet, diff_trees, refuse_hook_changes
 from perago.domain.errors import (
@@ -51,6 +51,7 @@ from perago.ports import (
     LocalTree,
     Orchestrator,
     SparkSessions,
+    SparkWorkspace,
     WorkspaceStore,
 )
 
@@ -92,7 +93,7 @@ class AttemptRun:
 
     def __init__(
         self,
-        task: Task,
+        task: AnyTask,
         polled: PolledTask,
         execution_id: ExecutionId,
         *,
@@ -217,7 +218,7 @@ class AttemptRun:
                 if self._task.needs_spark
                 else None
             )
-            workspace: object = None
+            workspace: Path | SparkWorkspace | None = None
             if checkout is not None:
                 files = checkout.directory.files
                 workspace = files

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import assert_never
 
 from perago.app.run_attempt import AttemptPorts, AttemptRun
-from perago.authoring import Task
+from perago.authoring import AnyTask
 from perago.domain.errors import PeragoError
 from perago.domain.outcome import Failed, Outcome, Phase
 from perago.ports import Lease
@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 class ExecutorKit:
     """What a factory builds inside the executor."""
 
-    tasks: Mapping[str, Task]
+    tasks: Mapping[str, AnyTask]
     ports: AttemptPorts
     replace_unlabelled: bool
     log_level: str

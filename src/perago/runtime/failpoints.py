@@ -1,8 +1,9 @@
 """Failpoints from a text such as `published=kill@clean_flights#0;staged=pause:2`.
 
 Grammar: `POINT=ACTION[:SECONDS][@REFERENCE][#RETRY]`, separated by `;`. Actions: `kill` (SIGKILL
-to this process group), `exit` (SIGKILL to this process alone), `pause` (sleep), `stop` (SIGSTOP),
-`enospc` (a full disk), `fail` (an ordinary exception). For tests and `perago demo --crash` only.
+to this executor's process group), `kill-worker` (the supervisor first, then the executor), `pause`
+(sleep), `stop` (SIGSTOP), `enospc` (a full disk), `fail` (an ordinary exception). For tests and
+`perago demo --crash` only.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from perago.domain.errors import SettingsError
 from perago.ports import Failpoint
 
 _RULE = re.compile(
-    r"(?P<point>[a-z-]+)=(?P<action>kill|exit|pause|stop|enospc|fail)"
+    r"(?P<point>[a-z-]+)=(?P<action>kill-worker|kill|pause|stop|enospc|fail)"
     r"(:(?P<seconds>\d+(\.\d+)?))?(@(?P<reference>[^#;]+))?(#(?P<retry>\d+))?"
 )
 
@@ -83,8 +84,9 @@ def _act(rule: FailpointRule) -> None:
     match rule.action:
         case "kill":
             os.killpg(os.getpgrp(), signal.SIGKILL)
-        case "exit":
-            os.kill(os.getpid(), signal.SIGKILL)
+        case "kill-worker":
+            os.kill(os.getppid(), signal.SIGKILL)
+            os.killpg(os.getpgrp(), signal.SIGKILL)
         case "stop":
             os.kill(os.getpid(), signal.SIGSTOP)
         case "pause":

@@ -17,24 +17,17 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import assert_never
 
-from perago.domain.attempt import Attempt, LogicalTask, decide_staleness
+from perago.domain.attempt import Attempt, LogicalTask
 from perago.domain.errors import EnvironmentUnfitError, OrchestratorError
 from perago.domain.ids import ExecutionId, WorkerId
-from perago.domain.outcome import Failed, Outcome, Phase, decide_executor_death
+from perago.domain.outcome import Failed, Phase, decide_executor_death
 from perago.domain.staging import escape_label
 from perago.domain.workflow import PolledTask
 from perago.ports import AttemptDirectories, Clock, Orchestrator
 from perago.runtime.events import WorkerEvents
 from perago.runtime.executor import ExecutorFactory
-from perago.runtime.leases import (
-    LeaseAction,
-    decide_lease,
-    next_due,
-    postpone_beat,
-    renew_lease,
-    respawn_delay,
-    start_lease,
-)
+from perago.runtime.lease_keeper import LeaseKeeper
+from perago.runtime.leases import next_due, respawn_delay, start_lease
 from perago.runtime.messages import (
     AttemptEnded,
     FromAttempt,
@@ -46,13 +39,13 @@ from perago.runtime.messages import (
     Transferred,
     Unfit,
 )
+from perago.runtime.report_queue import ReportQueue
 from perago.runtime.slot import Assignment, Slot
 
 _log = logging.getLogger(__name__)
 
 _BUSY_POLL_SECONDS = 0.02
 _IDLE_POLL_SECONDS = 0.25
-_CANCEL_GRACE_SECONDS = 2.0
 _STOP_GRACE_SECONDS = 10.0
 _START_TRIES = 4
 """After so many executors that died before they were ready, something is wrong with all."""
@@ -99,7 +92,8 @@ class Supervisor:
             for number in range(options.executors)
         ]
         self._deaths: Counter[LogicalTask] = Counter()
-        self._late_reports: list[tuple[float, Attempt, Outcome]] = []
+        self._reports = ReportQueue(orchestrator, clock)
+        self._leases = LeaseKeeper(orchestrator, clock)
         self._poll_delay = _BUSY_POLL_SECONDS
         self._next_poll = 0.0
         self._stop_deadline: float | None = None
@@ -131,7 +125,7 @@ class Supervisor:
 
     def _is_finished(self, is_done: Callable[[], bool]) -> bool:
         busy = any(slot.assignment is not None for slot in self._slots)
-        if busy or self._late_reports:
+        if busy or not self._reports.is_empty:
             return False
         return self.is_stopping or is_done()
 
@@ -140,13 +134,15 @@ class Supervisor:
     def _tick(self) -> None:
         self._hear(self._wait_seconds())
         now = self._clock.elapsed()
-        self._send_late_reports(now)
+        if self._reports.send_due():
+            self._poll_soon()
         for slot in self._slots:
             self._revive(slot, now)
             if slot.assignment is not None:
-                self._keep_lease(slot, slot.assignment)
+                self._leases.keep(slot, slot.assignment, self._take_messages)
         if self._stop_deadline is not None and now >= self._stop_deadline:
             self._abandon_all("the worker was stopped")
+            self._reports.send_due()
         elif not self.is_stopping and now >= self._next_poll:
             self._poll()
 
@@ -264,51 +260,6 @@ class Supervisor:
         )
         self._events.attempt_started(attempt)
 
-    # -- leases
-
-    def _keep_lease(self, slot: Slot, assignment: Assignment) -> None:
-        now = self._clock.elapsed()
-        if assignment.cancelled_at is not None:
-            if now >= assignment.cancelled_at + _CANCEL_GRACE_SECONDS:
-                slot.kill()
-            return
-        if assignment.is_decided:
-            return
-        match decide_lease(assignment.lease, now):
-            case LeaseAction.WAIT:
-                return
-            case LeaseAction.BEAT:
-                self._beat(slot, assignment)
-            case LeaseAction.GIVE_UP:
-                self._cancel(slot, assignment, "no heartbeat succeeded for the whole lease")
-            case LeaseAction.TIME_OUT:
-                self._cancel(slot, assignment, "its overall time is used up")
-
-    def _beat(self, slot: Slot, assignment: Assignment) -> None:
-        """Renew the lease, and read back: a stale heartbeat is answered like a good one."""
-        attempt, began = assignment.attempt, self._clock.elapsed()
-        try:
-            self._orchestrator.heartbeat(attempt)
-            snapshot = self._orchestrator.snapshot(attempt.task_id)
-        except OrchestratorError as error:
-            _log.warning("heartbeat of %s failed: %s", attempt.reference_name, error.message)
-            assignment.lease = postpone_beat(assignment.lease, now=self._clock.elapsed())
-            return
-        reason = decide_staleness(attempt, snapshot)
-        if reason is None:
-            assignment.lease = renew_lease(assignment.lease, beat_began=began)
-            slot.share_deadline(assignment.lease.deadline)
-            return
-        # The executor may have reported in this very moment: then the attempt is over, not stale.
-        self._take_messages(slot)
-        if slot.assignment is assignment and not assignment.is_decided:
-            self._cancel(slot, assignment, reason)
-
-    def _cancel(self, slot: Slot, assignment: Assignment, reason: str) -> None:
-        _log.warning("giving up %s: %s", assignment.attempt.reference_name, reason)
-        self._append_log(assignment.attempt, f"given up: {reason}")
-        slot.cancel(self._clock.elapsed())
-
     # -- deaths
 
     def _handle_death(self, slot: Slot) -> None:
@@ -341,23 +292,8 @@ class Supervisor:
         delay = 0.0
         if assignment.phase is Phase.PUBLISH and self._options.publish_may_outlive_executor:
             delay = self._options.merge_timeouts[attempt.task_name]
-        self._late_reports.append((self._clock.elapsed() + delay, attempt, outcome))
+        self._reports.add(attempt, outcome, delay=delay)
         self._events.attempt_ended(attempt, outcome)
-
-    def _send_late_reports(self, now: float) -> None:
-        waiting, self._late_reports = self._late_reports, []
-        for due, attempt, outcome in waiting:
-            if now < due:
-                self._late_reports.append((due, attempt, outcome))
-                continue
-            self._report(attempt, outcome)
-            self._poll_soon()
-
-    def _report(self, attempt: Attempt, outcome: Outcome) -> None:
-        try:
-            self._orchestrator.report(attempt, outcome)
-        except OrchestratorError as error:
-            _log.warning("cannot report %s: %s", attempt.reference_name, error.message)
 
     def _append_log(self, attempt: Attempt, text: str) -> None:
         try:
@@ -386,7 +322,8 @@ class Supervisor:
                 assignment.phase is Phase.PUBLISH and self._options.publish_may_outlive_executor
             )
             if not unsure and not assignment.is_decided:
-                self._report(assignment.attempt, Failed(reason=reason, phase=assignment.phase))
+                failed = Failed(reason=reason, phase=assignment.phase)
+                self._reports.add(assignment.attempt, failed)
             self._events.attempt_ended(assignment.attempt, None)
 
     def _end_executors(self) -> None:

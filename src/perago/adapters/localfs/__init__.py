@@ -1,13 +1,4 @@
-"""Ports on the local machine: attempt directories, locks, guardrails, the clock."""
+"""Ports on the local machine: attempt directories, locks, guardrails, the clock.
 
-from perago.adapters.localfs.clock import SystemClock
-from perago.adapters.localfs.directories import LocalAttemptDirectories
-from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
-from perago.adapters.localfs.root_lock import WorkspaceRootLock
-
-__all__ = [
-    "LocalAttemptDirectories",
-    "LocalGuardrailEvaluator",
-    "SystemClock",
-    "WorkspaceRootLock",
-]
+Import from the modules: the guardrails need pyarrow, and nothing else here does.
+"""

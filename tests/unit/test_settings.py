@@ -1,0 +1,108 @@
+"""Where a setting comes from, and what a bad one says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perago.domain.errors import SettingsError
+from perago.settings import ResolvedSettings, Settings, resolve_settings
+
+
+def resolve(
+    directory: Path, flags: dict[str, object] | None = None, **environment: str
+) -> ResolvedSettings:
+    return resolve_settings(flags=flags, environment=environment, directory=directory)
+
+
+def test_everything_has_a_default(tmp_path: Path) -> None:
+    resolved = resolve(tmp_path)
+
+    assert set(resolved.sources.values()) == {"default"}
+    assert resolved.settings.attempts_root == resolved.settings.home / "workspaces"
+
+
+def test_flag_beats_environment_beats_file_beats_default(tmp_path: Path) -> None:
+    (tmp_path / "perago.toml").write_text('executors = 2\nbranch = "file"\nrepository = "file"\n')
+
+    resolved = resolve(
+        tmp_path,
+        {"executors": 4, "home": None},
+        PERAGO_EXECUTORS="3",
+        PERAGO_BRANCH="environment",
+    )
+
+    settings = resolved.settings
+    assert (settings.executors, settings.branch, settings.repository) == (4, "environment", "file")
+    assert resolved.sources["executors"] == "flag --executors"
+    assert resolved.sources["branch"] == "PERAGO_BRANCH"
+    assert resolved.sources["repository"] == "perago.toml"
+    assert resolved.sources["home"] == "default"
+
+
+def test_pyproject_is_read_when_there_is_no_project_file(tmp_path: Path) -> None:
+    pyproject = tmp_path / "pyproject.toml"
+    pyproject.write_text('[tool.perago]\nspark_conf = {"spark.ui.enabled" = true, n = 3}\n')
+
+    settings = resolve(tmp_path).settings
+
+    assert settings.spark_conf == {"spark.ui.enabled": "true", "n": "3"}
+    pyproject.write_text("[project]\nname = 'x'\n")
+    assert resolve(tmp_path).settings.spark_conf == {}
+
+
+def test_an_empty_variable_is_an_unset_one(tmp_path: Path) -> None:
+    assert resolve(tmp_path, PERAGO_BRANCH="").settings.branch == "main"
+
+
+def test_spark_conf_is_a_json_object_in_the_environment(tmp_path: Path) -> None:
+    settings = resolve(tmp_path, PERAGO_SPARK_CONF='{"a": false}').settings
+
+    assert settings.spark_conf == {"a": "false"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "named"),
+    [
+        ({"PERAGO_EXECUTORS": "many"}, r"executors \(from PERAGO_EXECUTORS\)"),
+        ({"PERAGO_EXECUTORS": "0"}, "executors"),
+        ({"PERAGO_DURABILITY": "none"}, "durability"),
+        ({"PERAGO_SPARK_CONF": "a=b"}, "spark_conf"),
+        ({"PERAGO_SPARK_CONF": "[]"}, "spark_conf"),
+    ],
+)
+def test_a_bad_value_names_the_setting_and_its_source(
+    tmp_path: Path, environment: dict[str, str], named: str
+) -> None:
+    with pytest.raises(SettingsError, match=named) as caught:
+        resolve(tmp_path, **environment)
+
+    assert "many" not in str(caught.value), "a value may be a secret"
+
+
+def test_an_unknown_key_in_a_file_is_refused_with_a_suggestion(tmp_path: Path) -> None:
+    (tmp_path / "perago.toml").write_text("executers = 2\n")
+
+    with pytest.raises(SettingsError, match="unknown setting 'executers'") as caught:
+        resolve(tmp_path)
+
+    assert "executors" in (caught.value.hint or "")
+
+
+def test_a_broken_file_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "perago.toml").write_text("executors = ")
+
+    with pytest.raises(SettingsError, match=r"cannot read perago\.toml"):
+        resolve(tmp_path)
+
+
+def test_paths_become_absolute(tmp_path: Path) -> None:
+    settings = resolve(tmp_path, PERAGO_HOME="here", PERAGO_WORKSPACE_ROOT="~/there").settings
+
+    assert settings.home.is_absolute()
+    assert settings.attempts_root == Path("~/there").expanduser()
+
+
+def test_settings_are_frozen_and_described() -> None:
+    assert all(field.description for field in Settings.model_fields.values())
