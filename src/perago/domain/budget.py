@@ -46,6 +46,10 @@ class PublishBudget:
             raise DeclarationError(
                 f"PublishBudget.safety_factor must be at least 1, not {self.safety_factor}"
             )
+        if not math.isfinite(self.observed_merge_p99_seconds * self.safety_factor):
+            raise DeclarationError(
+                "PublishBudget.observed_merge_p99_seconds * safety_factor is out of all bounds"
+            )
 
     @property
     def merge_timeout_seconds(self) -> float:
@@ -110,6 +114,8 @@ def explain_late_publish(
     left = lease_deadline - now
     if left > merge_timeout_seconds:
         return None
+    if left <= 0:
+        return f"the lease ran out {now - lease_deadline:.1f} s ago"
     return (
         f"the lease has {left:.1f} s left, and a publish call may take {merge_timeout_seconds:g} s"
     )

@@ -40,7 +40,7 @@ The tree is pinned by `tests/architecture/test_error_tree.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from perago.domain.ids import BranchName, CommitId, RepositoryName
 
@@ -55,6 +55,19 @@ class PeragoError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+    def __reduce__(self) -> tuple[Callable[..., PeragoError], tuple[object, ...]]:
+        # Errors cross process borders, and the default would call a subclass's constructor with
+        # the message alone.
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+def _restore(
+    kind: type[PeragoError], args: tuple[object, ...], state: dict[str, object]
+) -> PeragoError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class UsageError(PeragoError):
@@ -120,7 +133,7 @@ class GuardrailViolationError(AttemptError):
             hint=(
                 "repair the data at the input ref, or the step that wrote it; a retry cannot help"
                 if before_body
-                else "the body left files that its own post guardrails refuse"
+                else "repair the body, or the post guardrails that refuse what it left"
             ),
         )
 

@@ -110,7 +110,10 @@ def _check_path(maker: str, path: str) -> None:
     if reason is not None:
         raise DeclarationError(
             f"{maker}({path!r}) is refused: {reason}",
-            hint="a guardrail's path is relative to the task's prefix, such as 'raw/flights.csv'",
+            hint=(
+                "a guardrail's path is relative to the task's prefix, with no '/' at either end: "
+                "'raw/flights.csv'"
+            ),
         )
 
 

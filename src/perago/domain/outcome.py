@@ -18,6 +18,10 @@ JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "Jso
 JsonObject = dict[str, JsonValue]
 
 
+MAX_REASON_CHARACTERS = 4_000
+"""How much of an error a report carries: a JVM's stack trace would burst the size limit."""
+
+
 class Phase(StrEnum):
     """The phases of one attempt, in the order in which they happen."""
 
@@ -93,11 +97,18 @@ def decide_executor_death(
 
 
 def describe_error(error: BaseException) -> str:
-    """One paragraph for the orchestrator: our errors speak for themselves, others show a type."""
-    if isinstance(error, PeragoError):
-        return str(error)
-    text = str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    """A text that can be reported: our errors speak for themselves, others show their type."""
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a task author's exception may fail to print itself
+        text = "(an exception that cannot be printed)"
+    if not isinstance(error, PeragoError):
+        text = f"{kind}: {text}" if text else kind
+    if len(text) > MAX_REASON_CHARACTERS:
+        text = f"{text[:MAX_REASON_CHARACTERS]}… (cut)"
+    # A file name that is no UTF-8 arrives as surrogates, which no report can carry.
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def build_output(

@@ -7,6 +7,7 @@ Commit metadata can veto a plan; it can never permit one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,6 +28,7 @@ _WORKFLOW = "perago.workflow"
 _REFERENCE = "perago.reference"
 _ITERATION = "perago.iteration"
 _EXECUTION = "perago.execution"
+_COUNT = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +131,7 @@ def _veto_replacement(
     if owner != logical_task:
         return (
             f"its head is the publication of another task: {owner.reference_name} "
-            f"of workflow {owner.workflow_id}"
+            f"of workflow {owner.workflow_id}, iteration {owner.iteration}"
         )
     return None
 
@@ -138,7 +140,7 @@ def read_logical_task(metadata: Mapping[str, str]) -> LogicalTask | None:
     """The logical task that a commit's metadata names, or None when it names none whole."""
     workflow, reference = metadata.get(_WORKFLOW), metadata.get(_REFERENCE)
     iteration = metadata.get(_ITERATION, "")
-    if not workflow or not reference or not iteration.isdecimal():
+    if not workflow or not reference or not _COUNT.fullmatch(iteration):
         return None
     return LogicalTask(
         workflow_id=WorkflowId(workflow), reference_name=reference, iteration=int(iteration)
@@ -207,7 +209,12 @@ def resolve_unknown_outcome(
     staged_tree: TreeId,
     execution_id: ExecutionId,
 ) -> Resolution:
-    """Read HEAD once after an ambiguous answer; the call is never sent again."""
+    """Judge a `Merge` or a `Replace` whose answer was ambiguous by HEAD, read once more.
+
+    After a merge, HEAD is a new commit; after a replacement it is the staged one. Both carry the
+    execution that made them. The call is never sent again. (A no-op `Relocate` makes no commit:
+    HEAD is the input ref afterwards, or it is not.)
+    """
     if head.id == expected_head:
         return Resolution.NOT_PUBLISHED
     verified = explain_unverified(published=head, input_ref=input_ref, staged_tree=staged_tree)

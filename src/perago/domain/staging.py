@@ -1,6 +1,6 @@
-"""The names of staging branches: legal, unique per execution, and readable both ways.
+r"""The names of staging branches: legal, unique per execution, and readable both ways.
 
-lakeFS allows `^\\w[-\\w]*$` in ASCII. Free text is escaped reversibly: a character outside
+lakeFS allows `^\w[-\w]*$` in ASCII. Free text is escaped reversibly: a character outside
 `[A-Za-z0-9-]` becomes `_` and two hexadecimal digits per UTF-8 byte. A `_` that cannot be
 mistaken for such an escape stays as it is, so `clean_flights` stays `clean_flights`.
 """
@@ -22,7 +22,7 @@ _ESCAPE = re.compile(r"_([0-9a-f]{2})")
 _EXECUTION_ID = re.compile(r"[0-9a-f]{32}")
 _NAME = re.compile(
     STAGING_PREFIX
-    + r".*-task-id-(?P<task>[\w-]+)-retry-(?P<retry>\d+)-exec-(?P<exec>[0-9a-f]{32})",
+    + r".*-task-id-(?P<task>[\w-]*)-retry-(?P<retry>\d{1,9})-exec-(?P<exec>[0-9a-f]{32})",
     re.ASCII,
 )
 
@@ -40,8 +40,8 @@ def build_staging_name(attempt: Attempt, execution_id: ExecutionId) -> BranchNam
     """Name the staging branch of one execution."""
     if not _EXECUTION_ID.fullmatch(execution_id):
         raise ValueError(f"an execution id is 32 hexadecimal digits, not {execution_id!r}")
-    task_id = _escape(attempt.task_id)
-    if "-task-id-" in f"-{task_id}-" or "-retry-" in f"-{task_id}-":
+    task_id = escape_label(attempt.task_id)
+    if "-task-id-" in f"-{task_id}-":
         # Such an id would make the name ambiguous to read: hide its dashes.
         task_id = task_id.replace("-", "_2d")
     return BranchName(
@@ -69,14 +69,15 @@ def parse_staging_name(name: str) -> StagingName | None:
 
 def _label(text: str) -> str:
     """Escape free text; what is too long is cut, with a hash so that it stays distinct."""
-    escaped = _escape(text)
+    escaped = escape_label(text)
     if len(escaped) <= _MAX_LABEL:
         return escaped
     tag = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return f"{escaped[: _MAX_LABEL - 13]}-{tag}"
 
 
-def _escape(text: str) -> str:
+def escape_label(text: str) -> str:
+    """Make any text safe in a branch or directory name; different texts stay different."""
     out: list[str] = []
     for position, character in enumerate(text):
         following = text[position + 1 : position + 3]

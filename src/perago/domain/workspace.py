@@ -20,7 +20,7 @@ from perago.domain.ids import (
 )
 
 MARKER_NAME = ".perago-attempt.json"
-"""The marker beside the body's directory; an object of this name is never mapped."""
+"""The marker beside the body's directory; at a prefix's root the name is never mapped."""
 
 ACTIONS_DIRECTORY = "_lakefs_actions/"
 """Where a repository keeps its hooks. Tasks do not edit them."""
@@ -55,6 +55,10 @@ class Prefix:
     """The part of a repository that a task sees: `""` for all of it, else `a/b/`."""
 
     key: str = ""
+
+    def __post_init__(self) -> None:
+        if self.key and (not self.key.endswith("/") or explain_unsafe_path(self.key[:-1])):
+            raise ValueError(f"{self.key!r} is no normalised prefix: use Prefix.parse")
 
     @classmethod
     def parse(cls, text: str) -> Prefix:
@@ -138,6 +142,11 @@ def explain_unsafe_path(path: str) -> str | None:
     return None
 
 
+def is_reserved(path: str) -> bool:
+    """Whether a workspace-relative path is Perago's own: neither downloaded nor published."""
+    return path.partition("/")[0] == MARKER_NAME
+
+
 def map_objects(
     prefix: Prefix, entries: Iterable[ObjectEntry], *, folds_case: bool = False
 ) -> WorkspaceLayout:
@@ -149,17 +158,15 @@ def map_objects(
     markers: dict[RelativePath, ObjectEntry] = {}
     for entry in entries:
         relative = prefix.relative(entry.path)
-        if relative in ("", MARKER_NAME):
-            # "" is the directory marker of the prefix itself: nothing to make, nothing to touch.
-            if relative == "" and entry.size > 0:
-                raise UnmappableObjectError(entry.path, "its name ends in '/' but it has content")
+        if is_reserved(relative):
             continue
-        if relative.endswith("/"):
-            if entry.size > 0:
-                raise UnmappableObjectError(entry.path, "its name ends in '/' but it has content")
-            markers[_checked(relative[:-1], entry)] = entry
-        else:
+        if not entry.path.endswith("/"):
             files[_checked(relative, entry)] = entry
+        elif entry.size > 0:
+            raise UnmappableObjectError(entry.path, "its name ends in '/' but it has content")
+        elif relative != "":
+            # "" would be the directory marker of the prefix itself, which needs no directory.
+            markers[_checked(relative[:-1], entry)] = entry
     _refuse_file_beside_directory(files, markers)
     if folds_case:
         _refuse_folded_twins(files, markers)
@@ -199,7 +206,7 @@ def _refuse_folded_twins(
     seen: dict[str, str] = {}
     for path in sorted({*files, *markers}):
         for name in (path, *parents_of(path)):
-            folded = unicodedata.normalize("NFC", name).casefold()
+            folded = unicodedata.normalize("NFD", name).casefold()
             twin = seen.setdefault(folded, name)
             if twin != name:
                 entry = files.get(path) or markers[path]
