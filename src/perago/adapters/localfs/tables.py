@@ -1,0 +1,175 @@
+"""Parquet and CSV tables on disk: their columns and how many rows they have.
+
+Parquet is read by its footers alone, CSV as a stream: memory does not grow with the data.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+CSV_BLOCK_BYTES = 4 * 1024 * 1024
+"""What is in memory at a time; a single row must fit."""
+
+PARQUET_MAGIC = b"PAR1"
+
+READ_ERRORS = (pa.ArrowException, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Why a table cannot be judged: it is mixed, empty of data files, or corrupt."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part(ABC):
+    """One file of a table; `partition` holds the keys that its directories spell."""
+
+    name: str
+    place: Path
+    partition: tuple[str, ...]
+
+    def columns(self) -> list[str] | Unreadable:
+        """The columns of the table as this file has them, partition keys included."""
+        try:
+            return [*self._read_columns(), *self.partition]
+        except READ_ERRORS as error:
+            return self._unreadable(error)
+
+    def rows(self) -> int | Unreadable:
+        """How many rows this file has."""
+        try:
+            return self._read_rows()
+        except READ_ERRORS as error:
+            return self._unreadable(error)
+
+    @abstractmethod
+    def _read_columns(self) -> list[str]:
+        """The columns in the file itself."""
+
+    @abstractmethod
+    def _read_rows(self) -> int:
+        """The rows in the file itself."""
+
+    def _unreadable(self, error: Exception) -> Unreadable:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        # A CSV parser ends with the row that it stumbled over; data does not belong in an error.
+        text = re.sub(r"(got \d+):.*", r"\1", first.replace(str(self.place), self.name))
+        return Unreadable(f"{self.name}: the file cannot be read: {text}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetPart(Part):
+    """A Parquet file."""
+
+    def _read_columns(self) -> list[str]:
+        return list(pyarrow.parquet.read_schema(self.place).names)
+
+    def _read_rows(self) -> int:
+        return int(pyarrow.parquet.read_metadata(self.place).num_rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CsvPart(Part):
+    """A CSV file with a header; an empty one has no columns and no rows."""
+
+    def _read_columns(self) -> list[str]:
+        if self.place.stat().st_size == 0:
+            return []
+        with self._open() as reader:
+            return list(reader.schema.names)
+
+    def _read_rows(self) -> int:
+        columns = self._read_columns()
+        if not columns:
+            return 0
+        # As bytes: nothing is inferred, so no value can be of the wrong type halfway through.
+        with self._open(dict.fromkeys(columns, pa.binary())) as reader:
+            return sum(batch.num_rows for batch in reader)
+
+    def _open(self, types: dict[str, pa.DataType] | None = None) -> pyarrow.csv.CSVStreamingReader:
+        tabs = self.place.name.removesuffix(".gz").endswith(".tsv")
+        return pyarrow.csv.open_csv(
+            self.place,
+            read_options=pyarrow.csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter="\t" if tabs else ",", newlines_in_values=True
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(column_types=types, check_utf8=False),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table: at least one part, all of one format."""
+
+    parts: Sequence[Part]
+
+
+def find_table(root: Path, path: str, files: Sequence[str]) -> Table | Unreadable:
+    """The table at a path, which is a file or a directory; `files` are those at or below it.
+
+    In a directory, names with a leading `_` or `.` are no data, as in Spark and Hive.
+    """
+    if path in files:
+        try:
+            return Table(parts=[_part(root, path, "", _format_of_file(root / path))])
+        except OSError as error:
+            return Unreadable(f"{path}: the file cannot be read: {error.strerror}")
+    data = [(name, form) for name in files if (form := _format_of_data(name, path)) is not None]
+    formats = {form for _, form in data}
+    if not data:
+        return Unreadable(f"{path}: there is no Parquet or CSV file in it")
+    if len(formats) > 1:
+        return Unreadable(f"{path}: it mixes Parquet and CSV files")
+    return Table(parts=[_part(root, name, path, form) for name, form in data])
+
+
+def count_rows(table: Table) -> int | Unreadable:
+    """The rows of all parts."""
+    total = 0
+    for part in table.parts:
+        rows = part.rows()
+        if isinstance(rows, Unreadable):
+            return rows
+        total += rows
+    return total
+
+
+def _part(root: Path, name: str, table: str, form: type[Part]) -> Part:
+    directories = name.removeprefix(f"{table}/").split("/")[:-1] if table else []
+    return form(
+        name=name,
+        place=root / name,
+        partition=tuple(part.partition("=")[0] for part in directories if "=" in part),
+    )
+
+
+def _format_of_data(name: str, table: str) -> type[Part] | None:
+    if any(part.startswith(("_", ".")) for part in name.removeprefix(f"{table}/").split("/")):
+        return None
+    return _format_of_name(name)
+
+
+def _format_of_name(name: str) -> type[Part] | None:
+    if name.endswith(".parquet"):
+        return ParquetPart
+    return CsvPart if name.removesuffix(".gz").endswith((".csv", ".tsv")) else None
+
+
+def _format_of_file(place: Path) -> type[Part]:
+    """By its name, else by its content: a table that is named outright may be called anything."""
+    form = _format_of_name(place.name)
+    if form is not None:
+        return form
+    with place.open("rb") as file:
+        return ParquetPart if file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC else CsvPart

@@ -1,0 +1,66 @@
+"""What a task author touches: tasks, guardrails, controls, pipelines.
+
+`perago` exports what most authors need; the rest is here.
+"""
+
+from perago.authoring.context import TaskContext
+from perago.authoring.controls import Limits, RetryPolicy, TaskControls, TimeoutPolicy
+from perago.authoring.declarations import Declarations
+from perago.authoring.definitions import build_task_definition, warnings_of
+from perago.authoring.expressions import current_workspace, pipeline_param, result_of
+from perago.authoring.guardrails import (
+    forbid_glob,
+    require_columns,
+    require_dir,
+    require_file,
+    require_glob,
+    require_rows,
+)
+from perago.authoring.payload import TaskInput
+from perago.authoring.pipeline import Pipeline
+from perago.authoring.raw import RawTask, http, human, raw, sub_workflow, wait
+from perago.authoring.signature import BodySignature, WorkspaceKind
+from perago.authoring.steps import Parallel, Step, parallel, step
+from perago.authoring.targets import load_pipeline, load_targets
+from perago.authoring.task import AnyTask, Task, task
+from perago.authoring.workspace import WorkspaceSpec
+
+__all__ = [
+    "AnyTask",
+    "BodySignature",
+    "Declarations",
+    "Limits",
+    "Parallel",
+    "Pipeline",
+    "RawTask",
+    "RetryPolicy",
+    "Step",
+    "Task",
+    "TaskContext",
+    "TaskControls",
+    "TaskInput",
+    "TimeoutPolicy",
+    "WorkspaceKind",
+    "WorkspaceSpec",
+    "build_task_definition",
+    "current_workspace",
+    "forbid_glob",
+    "http",
+    "human",
+    "load_pipeline",
+    "load_targets",
+    "parallel",
+    "pipeline_param",
+    "raw",
+    "require_columns",
+    "require_dir",
+    "require_file",
+    "require_glob",
+    "require_rows",
+    "result_of",
+    "step",
+    "sub_workflow",
+    "task",
+    "wait",
+    "warnings_of",
+]

@@ -1,0 +1,75 @@
+"""What an author writes to say which files a task needs, and which it promises.
+
+Each function makes a value of `perago.domain.guardrail`; nothing is looked at here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from perago.domain.errors import DeclarationError
+from perago.domain.guardrail import (
+    Custom,
+    ForbidGlob,
+    Guardrail,
+    RequireColumns,
+    RequireDir,
+    RequireFile,
+    RequireGlob,
+    RequireRows,
+)
+
+Check = Guardrail | Callable[[Path], object]
+"""What `WorkspaceSpec` takes: a guardrail, or a callable of one's own."""
+
+
+def require_file(path: str) -> RequireFile:
+    """The file exists."""
+    return RequireFile(path)
+
+
+def require_dir(path: str) -> RequireDir:
+    """The directory exists and has a file in it."""
+    return RequireDir(path)
+
+
+def require_glob(pattern: str, *, min: int = 1, max: int | None = None) -> RequireGlob:  # noqa: A002 - reads as what it means
+    """Between `min` and `max` files match; `**` spans directories."""
+    return RequireGlob(pattern, min, max)
+
+
+def forbid_glob(pattern: str) -> ForbidGlob:
+    """No file matches."""
+    return ForbidGlob(pattern)
+
+
+def require_columns(path: str, columns: Sequence[str]) -> RequireColumns:
+    """The Parquet or CSV table, a file or a directory of files, has these columns."""
+    if isinstance(columns, str):
+        raise DeclarationError(
+            f"require_columns({path!r}, {columns!r}) takes a list of columns",
+            hint=f"write require_columns({path!r}, [{columns!r}])",
+        )
+    return RequireColumns(path, tuple(columns))
+
+
+def require_rows(path: str, *, min: int = 1, max: int | None = None) -> RequireRows:  # noqa: A002 - reads as what it means
+    """The Parquet or CSV table has between `min` and `max` rows."""
+    return RequireRows(path, min, max)
+
+
+def as_guardrails(checks: Iterable[Check], *, side: str) -> tuple[Guardrail, ...]:
+    """Take guardrails as they are and wrap callables; `side` is for the message."""
+    return tuple(_as_guardrail(check, side) for check in checks)
+
+
+def _as_guardrail(check: Check, side: str) -> Guardrail:
+    if isinstance(check, Guardrail):
+        return check
+    if callable(check):
+        return Custom(check)
+    raise DeclarationError(
+        f"WorkspaceSpec({side}=...) holds {check!r}, which is not a guardrail",
+        hint='use require_file("a.csv") and its like, or a function that takes the directory',
+    )
