@@ -1,0 +1,71 @@
+"""Spark's own reader, with its paths below one directory.
+
+Invariant: no path given to it reaches Spark unrooted; chaining keeps the root, for the reader's
+methods return the reader itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+from perago.adapters.spark.paths import check_path, spark_pattern
+
+if TYPE_CHECKING:
+    from pyspark.sql._typing import OptionalPrimitiveType
+
+_PATH_OPTIONS = ("path", "basepath")
+
+
+class RootedReader(DataFrameReader):
+    """Reads below a directory; `table` and `jdbc` have no path and are Spark's own.
+
+    A path that exists is taken literally, any other as a pattern (`raw/*.csv`).
+    """
+
+    def __init__(self, spark: SparkSession, root: Path) -> None:
+        super().__init__(spark)
+        self._root = root
+
+    def option(self, key: str, value: OptionalPrimitiveType) -> DataFrameReader:
+        if key.lower() in _PATH_OPTIONS and isinstance(value, str):
+            value = self._rooted(value)
+        return super().option(key, value)
+
+    def options(self, **options: OptionalPrimitiveType) -> DataFrameReader:
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def load(self, path: Any = None, *args: Any, **options: Any) -> DataFrame:
+        return super().load(self._rooted(path), *args, **options)
+
+    def parquet(self, *paths: str, **options: OptionalPrimitiveType) -> DataFrame:
+        return super().parquet(*(self._rooted(path) for path in paths), **options)
+
+    def orc(self, path: Any, *args: Any, **options: Any) -> DataFrame:
+        return super().orc(self._rooted(path), *args, **options)
+
+    def csv(self, path: Any, *args: Any, **options: Any) -> DataFrame:
+        return super().csv(self._rooted(path), *args, **options)
+
+    def json(self, path: Any, *args: Any, **options: Any) -> DataFrame:
+        return super().json(self._rooted(path), *args, **options)
+
+    def text(self, paths: Any, *args: Any, **options: Any) -> DataFrame:
+        return super().text(self._rooted(paths), *args, **options)
+
+    def xml(self, path: Any, *args: Any, **options: Any) -> DataFrame:
+        return super().xml(self._rooted(path), *args, **options)
+
+    def _rooted(self, path: Any) -> Any:
+        """Root one path or many; an RDD or DataFrame of text is no path and stays."""
+        if isinstance(path, str):
+            checked = check_path(path, root_allowed=True)
+            literal = (self._root / checked).exists()
+            return spark_pattern(self._root, checked, literal=literal)
+        if isinstance(path, list | tuple):
+            return [self._rooted(item) for item in path]
+        return path

@@ -1,0 +1,186 @@
+"""One warm Spark per executor process, lent to one attempt at a time.
+
+Invariant: a lease gets a clean context or a fresh one. Whatever a body did to Spark, stopping it
+and killing the JVM included, costs the next attempt at most a start.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perago.adapters.spark.gateway import SparkJvm, require_pyspark, start_jvm
+from perago.adapters.spark.isolation import IsolatedSession, JobGroup
+from perago.adapters.spark.java import find_java
+from perago.adapters.spark.machine import measure_machine
+from perago.adapters.spark.settings import SparkSettings, build_spark_conf
+from perago.adapters.spark.workspace import LocalSparkWorkspace
+from perago.domain.attempt import Attempt
+from perago.domain.errors import EnvironmentUnfitError
+from perago.domain.ids import ExecutionId
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SCRATCH_PREFIX = "spark-"
+_LOG = logging.getLogger(__name__)
+
+
+class _Claim:
+    """Says which attempt has Spark: one at a time in a process, for pyspark has one context."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holder: str | None = None
+
+    def take(self, attempt: Attempt) -> None:
+        with self._lock:
+            if self._holder is not None:
+                raise EnvironmentUnfitError(
+                    f"{_name(attempt)} cannot have Spark: this process already runs "
+                    f"{self._holder} on it",
+                    hint="a process runs one attempt on Spark at a time; start more executors",
+                )
+            self._holder = _name(attempt)
+
+    def release(self) -> None:
+        with self._lock:
+            self._holder = None
+
+
+_CLAIM = _Claim()
+
+
+class LocalSparkLease:
+    """Spark for one attempt; worth nothing once the lease is over."""
+
+    def __init__(self, session: SparkSession, scratch: Path) -> None:
+        self._session = session
+        self._scratch = scratch
+
+    @property
+    def session(self) -> SparkSession:
+        return self._session
+
+    def workspace(self, input_directory: Path, output_directory: Path) -> LocalSparkWorkspace:
+        return LocalSparkWorkspace(
+            spark=self._session,
+            input_directory=input_directory,
+            output_directory=output_directory,
+            scratch=self._scratch,
+        )
+
+
+class LocalSparkSessions:
+    """Spark in a JVM of this process's own, started on first need.
+
+    `scratch` holds what Spark writes by itself, in a directory of this process; it should be on
+    the disk of the attempt directories, so that finished tables are moved rather than copied.
+    `executor_log` takes the JVM's output; without it the JVM writes where this process does.
+    `executors` is the number of processes that share the machine.
+    """
+
+    def __init__(
+        self,
+        settings: SparkSettings,
+        scratch: Path,
+        executor_log: Path | None = None,
+        *,
+        executors: int = 1,
+    ) -> None:
+        self._settings = settings
+        self._scratch = scratch.resolve() / f"{_SCRATCH_PREFIX}{os.getpid()}"
+        self._log = executor_log
+        self._executors = executors
+        self._jvm: SparkJvm | None = None
+
+    @contextmanager
+    def lease(self, attempt: Attempt, execution_id: ExecutionId) -> Iterator[LocalSparkLease]:
+        _CLAIM.take(attempt)
+        scratch = self._scratch / "attempts" / execution_id
+        try:
+            isolated = IsolatedSession(self._usable_jvm(), _job_group(attempt))
+            try:
+                yield LocalSparkLease(isolated.session, scratch)
+            finally:
+                self._hand_back(isolated)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+            _CLAIM.release()
+
+    def stop(self) -> None:
+        if self._jvm is not None:
+            self._jvm.stop()
+            self._jvm = None
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _usable_jvm(self) -> SparkJvm:
+        if self._jvm is not None and not self._jvm.is_usable:
+            _LOG.warning("Spark has died since it was last used; starting it afresh")
+            self.stop()
+        if self._jvm is None:
+            require_pyspark()
+            sweep_scratch(self._scratch.parent)
+            java = find_java(os.environ)
+            conf = build_spark_conf(
+                self._settings,
+                measure_machine(),
+                scratch=self._scratch,
+                executors=self._executors,
+            )
+            self._jvm = start_jvm(conf, java, scratch=self._scratch, log=self._log)
+            _LOG.info("Spark runs on Java %s, process %s", java.version, self._jvm.pid)
+        self._jvm.adopt()
+        return self._jvm
+
+    def _hand_back(self, isolated: IsolatedSession) -> None:
+        """Keep the JVM warm if it is clean; how the body ended is not changed by this."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        if self._jvm is None or not self._jvm.is_usable:
+            _LOG.warning("the body stopped Spark, or Spark died; the next attempt starts it afresh")
+            self.stop()
+            return
+        try:
+            isolated.close()
+        except (Py4JError, PySparkException, OSError):
+            _LOG.warning("Spark could not be cleaned after the attempt: ending it", exc_info=True)
+            self.stop()
+
+
+def sweep_scratch(scratch: Path) -> None:
+    """Remove what processes that were killed have left."""
+    for directory in scratch.glob(f"{_SCRATCH_PREFIX}*"):
+        pid = directory.name.removeprefix(_SCRATCH_PREFIX)
+        if pid.isdigit() and not _is_running(int(pid)):
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _name(attempt: Attempt) -> str:
+    return f"{attempt.reference_name} ({attempt.task_id})"
+
+
+def _job_group(attempt: Attempt) -> JobGroup:
+    return JobGroup(
+        id=f"{attempt.task_id}-{attempt.retry_count}",
+        description=(
+            f"{attempt.task_name} as {attempt.reference_name}, workflow {attempt.workflow_id}"
+        ),
+    )

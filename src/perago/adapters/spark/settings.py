@@ -1,0 +1,136 @@
+"""How Spark is configured on one machine, as a pure function of the settings.
+
+Invariant: whatever the user sets wins over what is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perago.domain.errors import SettingsError
+
+SMALLEST_HEAP_MB = 512
+"""Spark refuses to start with a heap below about 450 MB."""
+
+LARGEST_DEFAULT_HEAP_MB = 8192
+"""More than this is given on request only: a big heap on a shared machine helps nobody."""
+
+LOG_CONFIGURATION_NAME = "log4j2.properties"
+"""The file below the scratch directory that keeps Spark's log to what matters."""
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+_LAUNCH_PREFIXES = (
+    "spark.master",
+    "spark.driver.",
+    "spark.jars",
+    "spark.files",
+    "spark.archives",
+    "spark.submit.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What all executors of one worker share."""
+
+    cores: int
+    memory_mb: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSettings:
+    """What a user can say about Spark; `conf` are Spark's own settings and win over all else.
+
+    `cores` and `memory_mb` are for all executors of the worker together. By default: every core,
+    and half of the memory. With master `local` each executor gets its share of the cores;
+    `local[3]` is taken as it is, for each executor. `quick_start` has the JVM compile less: it
+    starts, and does small work, in about half the time, and is slower at long work.
+    """
+
+    master: str = "local"
+    cores: int | None = None
+    memory_mb: int | None = None
+    quick_start: bool = False
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.master:
+            raise SettingsError("the Spark master is empty", hint='"local" is the default')
+        if self.cores is not None and self.cores < 1:
+            raise SettingsError(f"Spark needs at least 1 core, not {self.cores}")
+        if self.memory_mb is not None and self.memory_mb < SMALLEST_HEAP_MB:
+            raise SettingsError(
+                f"Spark needs at least {SMALLEST_HEAP_MB} MB of memory, not {self.memory_mb}"
+            )
+
+
+def build_spark_conf(
+    settings: SparkSettings, machine: Machine, *, scratch: Path, executors: int = 1
+) -> dict[str, str]:
+    """Spark's settings for one of the executor processes that share a machine.
+
+    Everything that Spark writes by itself goes below `scratch`.
+    """
+    cores = _share_of_cores(settings, machine, executors)
+    conf = {
+        "spark.app.name": "perago",
+        "spark.master": f"local[{cores}]" if _divides_cores(settings.master) else settings.master,
+        "spark.driver.memory": f"{_share_of_memory(settings, machine, executors)}m",
+        # One machine: never reachable from another, whatever its host name resolves to.
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Results must not depend on where the worker stands.
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.shuffle.partitions": str(max(4, 2 * cores)),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.local.dir": str(scratch / "local"),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        # So that a body which writes to `uri_out` by itself leaves no `.crc` and no `_SUCCESS`.
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    }
+    return conf | dict(settings.conf) | {_JAVA_OPTIONS: _java_options(settings, scratch)}
+
+
+def select_launch_conf(conf: Mapping[str, str]) -> dict[str, str]:
+    """What the JVM must know before it starts, and so goes on its command line.
+
+    Everybody on the machine can read a command line: all other settings, secrets among them, are
+    given to Spark afterwards.
+    """
+    return {key: value for key, value in conf.items() if key.startswith(_LAUNCH_PREFIXES)}
+
+
+def _divides_cores(master: str) -> bool:
+    return master in ("local", "local[*]")
+
+
+def _share_of_cores(settings: SparkSettings, machine: Machine, executors: int) -> int:
+    return max(1, (settings.cores or machine.cores) // executors)
+
+
+def _share_of_memory(settings: SparkSettings, machine: Machine, executors: int) -> int:
+    if settings.memory_mb is not None:
+        return max(SMALLEST_HEAP_MB, settings.memory_mb // executors)
+    share = machine.memory_mb // 2 // executors
+    return max(SMALLEST_HEAP_MB, min(share, LARGEST_DEFAULT_HEAP_MB))
+
+
+def _java_options(settings: SparkSettings, scratch: Path) -> str:
+    options = [
+        # A URI is percent-encoded; a directory must be quoted, or a space in it ends the option.
+        f"-Dlog4j2.configurationFile={(scratch / LOG_CONFIGURATION_NAME).as_uri()}",
+        f'"-Djava.io.tmpdir={scratch / "tmp"}"',
+    ]
+    if settings.quick_start:
+        options.append("-XX:TieredStopAtLevel=1")
+    if _JAVA_OPTIONS in settings.conf:
+        # Last, for the last of two options wins.
+        options.append(settings.conf[_JAVA_OPTIONS])
+    return " ".join(options)

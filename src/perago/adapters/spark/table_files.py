@@ -1,0 +1,111 @@
+"""The files of a table: which of Spark's are data, what they are called, how they are moved in.
+
+Invariant: names depend on the number and order of the files alone, never on a job id; and a table
+is moved in as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+
+_SPARK_PART = re.compile(r"part-(\d+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[.-]c(\d+)(\..+)")
+_STABLE_PART = re.compile(r"part-(\d+)\.")
+_PARTITION_PART = re.compile(r"([^=]+)=")
+
+
+def plan_names(written: Iterable[str], existing: Iterable[str]) -> dict[str, str]:
+    """Give every data file that Spark wrote its stable name, as relative path to relative path.
+
+    Numbers count up per directory, from where the files that are there already end. What is no
+    data file (`_SUCCESS`, `.crc`) gets no name.
+    """
+    next_number = _next_numbers(existing)
+    names: dict[str, str] = {}
+    for _, path, suffix in sorted(_data_files(written)):
+        parent = path.parent
+        number = next_number.get(parent, 0)
+        next_number[parent] = number + 1
+        names[str(path)] = str(parent / f"part-{number:05d}{suffix}")
+    return names
+
+
+def partition_keys(files: Iterable[str]) -> tuple[str, ...] | None:
+    """The keys by which a table is partitioned, from its paths; None when it has no data file."""
+    for path in sorted(files):
+        parts = PurePosixPath(path).parts
+        if any(part.startswith(("_", ".")) for part in parts):
+            continue
+        matches = (_PARTITION_PART.match(part) for part in parts[:-1])
+        return tuple(match[1] for match in matches if match is not None)
+    return None
+
+
+def list_files(directory: Path) -> list[str]:
+    """The regular files below a directory, relative and sorted; links are not followed."""
+    return sorted(
+        path.relative_to(directory).as_posix()
+        for path in directory.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    )
+
+
+def rename_into(source: Path, names: Mapping[str, str], destination: Path) -> None:
+    """Move files to their names below a new directory."""
+    destination.mkdir(parents=True)
+    for old, new in names.items():
+        target = destination / new
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (source / old).rename(target)
+
+
+def replace_table(new: Path, target: Path, *, set_aside: Path) -> None:
+    """Put a directory in the place of whatever is at the target; on failure that is back there."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    existed = target.exists()
+    if existed:
+        shutil.move(target, set_aside)
+    try:
+        shutil.move(new, target)
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        if existed:
+            shutil.move(set_aside, target)
+        raise
+
+
+def add_to_table(new: Path, target: Path) -> None:
+    """Move files in beside those that are there; on failure those that were moved are gone."""
+    moved: list[Path] = []
+    try:
+        for name in list_files(new):
+            destination = target / name
+            destination.parent.mkdir(parents=True, exist_ok=True)
+            moved.append(destination)
+            shutil.move(new / name, destination)
+    except BaseException:
+        for path in moved:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _data_files(
+    written: Iterable[str],
+) -> Iterable[tuple[tuple[int, int], PurePosixPath, str]]:
+    for text in written:
+        path = PurePosixPath(text)
+        match = _SPARK_PART.fullmatch(path.name)
+        if match is not None:
+            yield (int(match[1]), int(match[2])), path, match[3]
+
+
+def _next_numbers(existing: Iterable[str]) -> dict[PurePosixPath, int]:
+    numbers: dict[PurePosixPath, int] = {}
+    for text in existing:
+        path = PurePosixPath(text)
+        match = _STABLE_PART.match(path.name)
+        if match is not None:
+            numbers[path.parent] = max(numbers.get(path.parent, 0), int(match[1]) + 1)
+    return numbers

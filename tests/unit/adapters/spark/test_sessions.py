@@ -1,0 +1,49 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perago.adapters.spark import LocalSparkSessions, SparkSettings
+from perago.adapters.spark.gateway import prepare_scratch, require_pyspark
+from perago.adapters.spark.sessions import sweep_scratch
+from perago.domain.errors import EnvironmentUnfitError
+
+
+def test_a_missing_pyspark_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(EnvironmentUnfitError, match=r"perago-runtime\[spark\]"):
+        require_pyspark()
+
+
+def test_importing_the_adapter_needs_no_pyspark() -> None:
+    code = "import sys, perago.adapters.spark; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_scratch_is_made_empty(tmp_path: Path) -> None:
+    (tmp_path / "spark" / "warehouse" / "old").mkdir(parents=True)
+    prepare_scratch(tmp_path / "spark")
+    assert sorted(path.name for path in (tmp_path / "spark").rglob("*")) == [
+        "local",
+        "log4j2.properties",
+        "tmp",
+        "warehouse",
+    ]
+
+
+def test_only_dead_processes_lose_their_scratch(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for name in (f"spark-{ended.pid}", f"spark-{os.getpid()}", "spark-notes"):
+        (tmp_path / name).mkdir()
+    sweep_scratch(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [f"spark-{os.getpid()}", "spark-notes"]
+    )
+
+
+def test_stopping_what_never_started_is_nothing(tmp_path: Path) -> None:
+    LocalSparkSessions(SparkSettings(), tmp_path).stop()
+    assert list(tmp_path.iterdir()) == []

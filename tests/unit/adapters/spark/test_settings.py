@@ -1,0 +1,105 @@
+from pathlib import Path
+
+import pytest
+
+from perago.adapters.spark.settings import (
+    Machine,
+    SparkSettings,
+    build_spark_conf,
+    select_launch_conf,
+)
+from perago.domain.errors import SettingsError
+
+SCRATCH = Path("/scratch space")
+MACHINE = Machine(cores=8, memory_mb=16_000)
+
+
+def conf_of(
+    settings: SparkSettings | None = None, machine: Machine = MACHINE, executors: int = 1
+) -> dict[str, str]:
+    return build_spark_conf(
+        settings or SparkSettings(), machine, scratch=SCRATCH, executors=executors
+    )
+
+
+@pytest.mark.parametrize(("executors", "master"), [(1, "local[8]"), (3, "local[2]")])
+def test_cores_are_divided_among_executors(executors: int, master: str) -> None:
+    assert conf_of(executors=executors)["spark.master"] == master
+
+
+def test_every_executor_has_a_core() -> None:
+    assert conf_of(executors=20)["spark.master"] == "local[1]"
+
+
+def test_cores_that_were_asked_for_are_divided() -> None:
+    assert conf_of(SparkSettings(cores=4), executors=2)["spark.master"] == "local[2]"
+
+
+@pytest.mark.parametrize("master", ["local[3]", "spark://host:7077"])
+def test_a_master_that_says_more_is_taken_as_it_is(master: str) -> None:
+    assert conf_of(SparkSettings(master=master), executors=4)["spark.master"] == master
+
+
+@pytest.mark.parametrize(
+    ("machine_mb", "executors", "heap"),
+    [
+        (16_000, 1, "8000m"),
+        (16_000, 4, "2000m"),
+        (256_000, 1, "8192m"),
+        (2_000, 8, "512m"),
+    ],
+)
+def test_half_of_the_memory_is_shared_within_bounds(
+    machine_mb: int, executors: int, heap: str
+) -> None:
+    machine = Machine(cores=8, memory_mb=machine_mb)
+    assert conf_of(machine=machine, executors=executors)["spark.driver.memory"] == heap
+
+
+def test_memory_that_was_asked_for_has_no_upper_bound() -> None:
+    settings = SparkSettings(memory_mb=64_000)
+    assert conf_of(settings, executors=2)["spark.driver.memory"] == "32000m"
+
+
+def test_what_the_user_sets_wins() -> None:
+    mine = {"spark.sql.session.timeZone": "Asia/Shanghai", "spark.app.name": "mine"}
+    conf = conf_of(SparkSettings(conf=mine))
+    assert conf.items() >= mine.items()
+
+
+def test_java_options_of_the_user_come_last() -> None:
+    settings = SparkSettings(
+        quick_start=True, conf={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}
+    )
+    options = conf_of(settings)["spark.driver.extraJavaOptions"]
+    assert options.endswith(" -XX:TieredStopAtLevel=1 -XX:TieredStopAtLevel=4")
+    assert '"-Djava.io.tmpdir=/scratch space/tmp"' in options
+    assert "file:///scratch%20space/log4j2.properties" in options
+
+
+def test_all_that_spark_writes_by_itself_is_below_the_scratch_directory() -> None:
+    conf = conf_of()
+    for key in ("spark.local.dir", "spark.sql.warehouse.dir"):
+        assert Path(conf[key]).is_relative_to(SCRATCH)
+
+
+def test_spark_is_reachable_from_this_machine_alone() -> None:
+    conf = conf_of()
+    assert conf["spark.driver.host"] == conf["spark.driver.bindAddress"] == "127.0.0.1"
+    assert conf["spark.ui.enabled"] == "false"
+
+
+def test_secrets_stay_off_the_command_line() -> None:
+    secret = {"spark.hadoop.fs.s3a.secret.key": "hunter2"}
+    launch = select_launch_conf(conf_of(SparkSettings(conf=secret)))
+    assert secret.keys().isdisjoint(launch)
+    assert {"spark.master", "spark.driver.memory", "spark.driver.extraJavaOptions"} <= launch.keys()
+
+
+def test_bad_settings_are_refused() -> None:
+    with pytest.raises(SettingsError, match="at least 1 core, not 0"):
+        SparkSettings(cores=0)
+    with pytest.raises(SettingsError, match="at least 512 MB of memory, not 100"):
+        SparkSettings(memory_mb=100)
+    with pytest.raises(SettingsError, match="master is empty"):
+        SparkSettings(master="")
