@@ -224,6 +224,8 @@ def object_names() -> st.SearchStrategy[ObjectPath]:
         st.lists(part, max_size=4).map("/".join),
         st.lists(plain, min_size=1, max_size=3).map("/".join),
         st.lists(dotted, min_size=1, max_size=3).map("/".join),
+        st.tuples(plain, part, plain).map("/".join),
+        st.tuples(plain, part).map("/".join),
     )
     return st.tuples(names, st.sampled_from(["", "", "/"])).map("".join).map(ObjectPath)
 
