@@ -18,11 +18,11 @@ from perago.authoring.guardrails import (
 )
 from perago.authoring.payload import TaskInput
 from perago.authoring.pipeline import Pipeline
-from perago.authoring.raw import RawTask, http, human, raw, sub_workflow, wait
+from perago.authoring.raw_tasks import RawTask, http, human, raw, sub_workflow, wait
 from perago.authoring.signature import BodySignature, WorkspaceKind
 from perago.authoring.steps import Parallel, Step, parallel, step
 from perago.authoring.targets import load_pipeline, load_targets
-from perago.authoring.task import AnyTask, Task, task
+from perago.authoring.tasks import AnyTask, Task, task
 from perago.authoring.workspace import WorkspaceSpec
 
 __all__ = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import FunctionType, ModuleType
 
 from perago.authoring.pipeline import Pipeline
-from perago.authoring.task import AnyTask, Task
+from perago.authoring.tasks import AnyTask, Task
 from perago.authoring.wording import listed, suggest
 from perago.domain.errors import TargetError
 

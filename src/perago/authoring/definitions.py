@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from perago.authoring.payload import input_schema, output_schema
-from perago.authoring.task import AnyTask
+from perago.authoring.tasks import AnyTask
 from perago.authoring.wiring import Wiring
 from perago.domain.budget import explain_short_lease
 from perago.domain.outcome import JsonObject

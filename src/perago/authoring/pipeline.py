@@ -16,7 +16,7 @@ from perago.authoring.models import PayloadModel
 from perago.authoring.payload import input_schema
 from perago.authoring.schemas import describe_object
 from perago.authoring.steps import Element, Step, StepLike, as_elements, walk
-from perago.authoring.task import AnyTask, explain_bad_email, explain_bad_name
+from perago.authoring.tasks import AnyTask, explain_bad_email, explain_bad_name
 from perago.authoring.wiring import Wiring, wire
 from perago.domain.errors import DeclarationError, InvalidInputError, PipelineError
 from perago.domain.outcome import JsonObject

@@ -15,7 +15,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from perago.authoring.expressions import CurrentWorkspace, Expression, PipelineParam, ResultOf
 from perago.authoring.models import PayloadModel
-from perago.authoring.raw import RawTask
+from perago.authoring.raw_tasks import RawTask
 from perago.authoring.schemas import find_missing_field
 from perago.authoring.steps import Step
 from perago.authoring.wording import listed, suggest

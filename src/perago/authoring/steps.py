@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import TypeAlias
 
-from perago.authoring.raw import RawTask
-from perago.authoring.task import AnyTask, Task
+from perago.authoring.raw_tasks import RawTask
+from perago.authoring.tasks import AnyTask, Task
 from perago.domain.errors import PipelineError
 
 

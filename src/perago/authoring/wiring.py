@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from perago.authoring.expressions import CurrentWorkspace, Expression, PipelineParam
 from perago.authoring.models import PayloadModel
-from perago.authoring.raw import RawTask
+from perago.authoring.raw_tasks import RawTask
 from perago.authoring.schemas import describe_object
 from perago.authoring.scope import INPUT_WORKSPACE, Scope
 from perago.authoring.steps import Element, Parallel, Step, walk

@@ -30,6 +30,9 @@ QUOTING_ERRORS = frozenset(
 
 PLAIN_ERRORS = frozenset(get_args(ErrorType)) - QUOTING_ERRORS
 
+SHORTEST_SECRET = 4
+"""A shorter value is none, and stands in many a harmless message: "at least 1 day"."""
+
 REPHRASED = {
     "missing": "is missing",
     "extra_forbidden": "is not a known field",
@@ -71,9 +74,12 @@ def _wording(detail: ErrorDetails, values: object) -> str:
     kind, message = detail["type"], detail["msg"]
     if kind in REPHRASED:
         return REPHRASED[kind]
-    if kind not in PLAIN_ERRORS and any(text in message for text in _texts(values)):
+    if kind not in PLAIN_ERRORS and any(
+        text in message for text in _texts(values) if len(text) >= SHORTEST_SECRET
+    ):
         return f"is refused ({kind}); the message quotes the value and is left out"
-    return message[:1].lower() + message[1:]
+    own_words = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    return own_words if own_words != message else message[:1].lower() + message[1:]
 
 
 def _texts(values: object) -> Iterator[str]:
@@ -86,8 +92,7 @@ def _texts(values: object) -> Iterator[str]:
             for value in values:
                 yield from _texts(value)
         case str():
-            if values:
-                yield from (values, repr(values)[1:-1])
+            yield from (values, repr(values)[1:-1])
         case None | bool():
             return
         case _:

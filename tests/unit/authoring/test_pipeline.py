@@ -42,6 +42,7 @@ class Limit(BaseModel):
     rows: int
     day: dt.date = dt.date(2013, 1, 1)
     tags: list[str] = []
+    more: Any = None
 
 
 class Nothing(BaseModel):
@@ -224,6 +225,7 @@ def test_expressions_are_rendered_where_they_stand() -> None:
                 "rows": result_of("ingest", "totals.rows"),
                 "day": pipeline_param("day"),
                 "tags": ["fixed", result_of("ask", "answer.tag"), result_of("ingest", "extra.any")],
+                "more": {"a": result_of("ingest", "rows"), "b": [None, True, 1.5]},
             },
         ),
         params=Limit,
@@ -232,6 +234,7 @@ def test_expressions_are_rendered_where_they_stand() -> None:
         "rows": "${ingest.output.result.totals.rows}",
         "day": "${workflow.input.params.day}",
         "tags": ["fixed", "${ask.output.answer.tag}", "${ingest.output.result.extra.any}"],
+        "more": {"a": "${ingest.output.result.rows}", "b": [None, True, 1.5]},
     }
 
 
@@ -424,7 +427,12 @@ def test_a_pipeline_that_cannot_be_is_refused(make: Callable[[], object], proble
 
 def test_params_are_validated_with_their_defaults() -> None:
     pipeline = Pipeline("flights", 1, [limit], params=Limit)
-    assert pipeline.validate_params({"rows": "4"}) == {"rows": 4, "day": "2013-01-01", "tags": []}
+    assert pipeline.validate_params({"rows": "4"}) == {
+        "rows": 4,
+        "day": "2013-01-01",
+        "tags": [],
+        "more": None,
+    }
 
 
 @pytest.mark.parametrize(
@@ -445,12 +453,15 @@ def test_wrong_params_are_refused_by_name(
 
 def test_a_task_alone_is_a_pipeline_with_its_params() -> None:
     pipeline = Pipeline.of_task(limit)
-    assert (pipeline.name, pipeline.version, pipeline.tasks) == ("limit", 1, [limit])
+    assert repr(pipeline) == "<pipeline 'limit' version 1>"
+    assert pipeline.tasks == [limit]
     assert pipeline.validate_params({"rows": 1})["rows"] == 1
     inputs = cast(list[JsonObject], pipeline.workflow_definition()["tasks"])[0]["inputParameters"]
     assert inputs == {
         "workspace": "${workflow.input.workspace}",
-        "params": {name: f"${{workflow.input.params.{name}}}" for name in ("rows", "day", "tags")},
+        "params": {
+            name: f"${{workflow.input.params.{name}}}" for name in ("rows", "day", "tags", "more")
+        },
     }
 
 

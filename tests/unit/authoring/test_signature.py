@@ -161,6 +161,20 @@ class Years(RootModel[list[int]]):
     pass
 
 
+class Opaque:
+    pass
+
+
+@dataclass
+class Strange:
+    thing: Opaque
+
+
+@dataclass
+class Unfinished:
+    thing: NeverDefined  # type: ignore[name-defined] # noqa: F821
+
+
 class Login(BaseModel):
     user: str
     token: SecretStr | None = None
@@ -183,6 +197,8 @@ RIGHT_BUT_RESULT = "def clean(params: Params) -> CleanResult: ..."
         ("def clean(params: Any) -> Result: ...", "'params' is a Any", RIGHT_BUT_PARAMS),
         ("def clean(params: Params | None) -> Result: ...", "Params | None", RIGHT_BUT_PARAMS),
         ("def clean(params: Years) -> Result: ...", "a RootModel is not an object", ""),
+        ("def clean(params: Strange) -> Result: ...", "schema for <class", ""),
+        ("def clean(params: Unfinished) -> Result: ...", "name 'NeverDefined' is not def", ""),
         ("def clean(params: Login) -> Result: ...", "its field 'token' is a secret", ""),
         ("def clean(params: Params) -> Login: ...", "its field 'token' is a secret", ""),
         (

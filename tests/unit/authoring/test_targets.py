@@ -132,6 +132,12 @@ def test_a_file_whose_name_is_taken_is_imported_all_the_same(tmp_path: Path) -> 
     assert sys.modules["json"].__file__ != str(tmp_path / "json.py")
 
 
+def test_a_file_below_a_directory_that_a_module_hides(tmp_path: Path) -> None:
+    write(tmp_path, "hidden_w.py", "")
+    write(tmp_path, "hidden_w/job.py", TASKS)
+    assert names(tmp_path, "hidden_w/job.py") == (["clean_flights", "count_flights"], [])
+
+
 def test_a_file_elsewhere_with_any_name_sees_its_neighbours(tmp_path: Path) -> None:
     write(tmp_path / "else", "neighbour_g.py", TASKS)
     file = write(tmp_path / "else", "my-job 2.py", "from neighbour_g import clean, count")

@@ -5,6 +5,7 @@ Parquet is read by its footers alone, CSV as a stream: memory does not grow with
 
 from __future__ import annotations
 
+import csv
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -15,8 +16,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-CSV_BLOCK_BYTES = 4 * 1024 * 1024
-"""What is in memory at a time; a single row must fit."""
+CSV_BLOCK_BYTES = 1024 * 1024
+"""The longest row. Arrow reads some forty such blocks ahead; more would take more memory."""
 
 PARQUET_MAGIC = b"PAR1"
 
@@ -83,26 +84,41 @@ class CsvPart(Part):
     """A CSV file with a header; an empty one has no columns and no rows."""
 
     def _read_columns(self) -> list[str]:
-        if self.place.stat().st_size == 0:
-            return []
+        header = self._lone_header()
+        if header is not None:
+            return header
         with self._open() as reader:
             return list(reader.schema.names)
 
     def _read_rows(self) -> int:
-        columns = self._read_columns()
-        if not columns:
+        if self._lone_header() is not None:
             return 0
+        columns = self._read_columns()
         # As bytes: nothing is inferred, so no value can be of the wrong type halfway through.
         with self._open(dict.fromkeys(columns, pa.binary())) as reader:
             return sum(batch.num_rows for batch in reader)
 
+    def _lone_header(self) -> list[str] | None:
+        """The columns of a file without a line break, which Arrow does not read."""
+        if self.place.suffix == ".gz":
+            return None
+        with self.place.open("rb") as file:
+            first = file.read(CSV_BLOCK_BYTES)
+        if b"\n" in first or b"\r" in first:
+            return None
+        text = first.decode("utf-8-sig", "backslashreplace")
+        return next(csv.reader([text], delimiter=self._delimiter), [])
+
+    @property
+    def _delimiter(self) -> str:
+        return "\t" if self.place.name.removesuffix(".gz").endswith(".tsv") else ","
+
     def _open(self, types: dict[str, pa.DataType] | None = None) -> pyarrow.csv.CSVStreamingReader:
-        tabs = self.place.name.removesuffix(".gz").endswith(".tsv")
         return pyarrow.csv.open_csv(
             self.place,
             read_options=pyarrow.csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False),
             parse_options=pyarrow.csv.ParseOptions(
-                delimiter="\t" if tabs else ",", newlines_in_values=True
+                delimiter=self._delimiter, newlines_in_values=True
             ),
             convert_options=pyarrow.csv.ConvertOptions(column_types=types, check_utf8=False),
         )
