@@ -32,15 +32,13 @@ from perago.domain.ids import (
 from perago.domain.outcome import Completed, JsonObject, JsonValue, Outcome, Phase
 from perago.domain.publication import Commit
 from perago.domain.workflow import PolledTask
-from perago.ports import Failpoint, LocalFile
+from perago.ports import Failpoint, LocalFile, WorkspaceStore
 from perago.testing.clock import FakeClock
 from perago.testing.memory_orchestrator import MemoryOrchestrator
 from perago.testing.memory_store import MemoryWorkspaceStore
 
 Fault = Callable[[], None]
 """Something that happens at a failpoint: a method of the environment, or a function that raises."""
-
-_WORKER = WorkerId("task-environment")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +123,7 @@ class TaskEnvironment:
         self.repository = RepositoryName(repository)
         self.branch = BranchName(branch)
         self.clock = FakeClock()
-        self.store = MemoryWorkspaceStore(self.clock)
+        self.store: WorkspaceStore = MemoryWorkspaceStore(self.clock)
         self.orchestrator = MemoryOrchestrator(self.clock)
         self.store.create_repository(self.repository, branch=self.branch)
         self._temporary = tempfile.TemporaryDirectory(prefix="perago-test-")
@@ -133,6 +131,7 @@ class TaskEnvironment:
         self._spark = LocalSparkSessions(
             spark or SparkSettings(master="local[2]"), self._root / "spark"
         )
+        self.worker_id = WorkerId("task-environment")
         self._lease = _Lease(0.0)
         self._executions = 0
 
@@ -205,7 +204,9 @@ class TaskEnvironment:
 
     def poll(self, task: AnyTask) -> PolledTask:
         """Poll the next attempt of a task, such as the retry of one that failed."""
-        (polled,) = self.orchestrator.poll([task.name], worker_id=_WORKER, count=1, wait_seconds=0)
+        (polled,) = self.orchestrator.poll(
+            [task.name], worker_id=self.worker_id, count=1, wait_seconds=0
+        )
         return polled
 
     def run_attempt(

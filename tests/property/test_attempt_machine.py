@@ -1,0 +1,275 @@
+"""Crash, retry, lost response, double dispatch, strangers on the branch: in any order.
+
+A model of what a branch may look like is checked after every step. The attempt runner, the fence,
+the publication and the orchestrator's engine are the real ones; only time and the store's medium
+are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from pydantic import BaseModel
+
+from perago import RetryPolicy, TaskControls, WorkspaceSpec, task
+from perago.domain.attempt import AttemptStatus
+from perago.domain.errors import OutcomeUnknownError
+from perago.domain.ids import BranchName, CommitId, RepositoryName
+from perago.domain.outcome import Completed
+from perago.domain.publication import Commit, StagedWorkspace, read_logical_task
+from perago.domain.workflow import PolledTask
+from perago.ports import Failpoint
+from perago.testing import MemoryWorkspaceStore, TaskEnvironment
+
+
+class Params(BaseModel):
+    text: str
+
+
+class Result(BaseModel):
+    written: str
+
+
+@task(
+    "write",
+    owner_email="data@example.com",
+    workspace=WorkspaceSpec(prefix="/"),
+    controls=TaskControls(retry=RetryPolicy(count=1000, delay_seconds=0)),
+)
+def write(workspace: Path, params: Params) -> Result:
+    """Write what the run is about, and the input ref's files stay."""
+    (workspace / "text").write_text(params.text)
+    return Result(written=params.text)
+
+
+AFTER_PUBLICATION = (Failpoint.PUBLISHED, Failpoint.VERIFIED)
+
+
+class Crash(BaseException):
+    """The process is gone: nobody reports, nobody cleans up."""
+
+
+def crash() -> None:
+    raise Crash
+
+
+class LossyStore(MemoryWorkspaceStore):
+    """A store whose answer to the next publish call is lost, after or before it was done."""
+
+    loses: str | None = None
+
+    def merge(
+        self,
+        staged: StagedWorkspace,
+        target: BranchName,
+        *,
+        expected_head: CommitId,
+        message: str,
+        metadata: Mapping[str, str],
+        timeout_seconds: float,
+    ) -> Commit:
+        lost, self.loses = self.loses, None
+        if lost == "request":
+            raise OutcomeUnknownError("the connection broke")
+        commit = super().merge(
+            staged,
+            target,
+            expected_head=expected_head,
+            message=message,
+            metadata=metadata,
+            timeout_seconds=timeout_seconds,
+        )
+        if lost == "response":
+            raise OutcomeUnknownError("the connection broke")
+        return commit
+
+    def relocate(
+        self,
+        repository: RepositoryName,
+        branch: BranchName,
+        *,
+        to: CommitId,
+        expected_head: CommitId,
+        timeout_seconds: float,
+    ) -> None:
+        lost, self.loses = self.loses, None
+        if lost == "request":
+            raise OutcomeUnknownError("the connection broke")
+        super().relocate(
+            repository,
+            branch,
+            to=to,
+            expected_head=expected_head,
+            timeout_seconds=timeout_seconds,
+        )
+        if lost == "response":
+            raise OutcomeUnknownError("the connection broke")
+
+
+class AttemptMachine(RuleBasedStateMachine):
+    """One branch, many workflow instances, everything that can happen to an attempt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.env = TaskEnvironment()
+        self.store = LossyStore(self.env.clock)
+        self.store.create_repository(self.env.repository, branch=self.env.branch)
+        self.env.store = self.store
+        self.polled: list[PolledTask] = []
+        self.runs = 0
+        self.acknowledged: set[CommitId] = set()
+        """Commits that the orchestrator took as the output of a completed attempt."""
+
+    # -- what happens
+
+    @initialize()
+    def two_runs_from_one_commit(self) -> None:
+        self.start_a_run()
+        self.start_a_run()
+
+    @rule()
+    def start_a_run(self) -> None:
+        self.runs += 1
+        self.polled.append(self.env.schedule(write, Params(text=f"run {self.runs}")))
+
+    @rule()
+    def poll_a_retry(self) -> None:
+        polled = self.env.orchestrator.poll(
+            [write.name], worker_id=self.env.worker_id, count=5, wait_seconds=0
+        )
+        self.polled.extend(polled)
+
+    @precondition(lambda self: self.polled)
+    @rule(data=st.data(), again=st.booleans())
+    def run_undisturbed(self, data: st.DataObject, again: bool) -> None:
+        self.run_one(data, again=again)
+
+    @precondition(lambda self: self.polled)
+    @rule(data=st.data(), point=st.sampled_from(list(Failpoint)), again=st.booleans())
+    def crash_somewhere(self, data: st.DataObject, point: Failpoint, again: bool) -> None:
+        self.run_one(data, again=again, at={point: crash})
+
+    @precondition(lambda self: self.polled)
+    @rule(data=st.data(), point=st.sampled_from(AFTER_PUBLICATION))
+    def crash_before_the_report(self, data: st.DataObject, point: Failpoint) -> None:
+        self.run_one(data, at={point: crash})
+
+    @precondition(lambda self: self.polled)
+    @rule(
+        data=st.data(),
+        point=st.sampled_from(list(Failpoint)),
+        fault=st.sampled_from(["lose_lease", "time_out", "move_head"]),
+    )
+    def run_into_trouble(self, data: st.DataObject, point: Failpoint, fault: str) -> None:
+        self.run_one(data, at={point: getattr(self.env, fault)})
+
+    @precondition(lambda self: self.polled)
+    @rule(data=st.data(), loses=st.sampled_from(["request", "response"]))
+    def lose_an_answer(self, data: st.DataObject, loses: str) -> None:
+        self.store.loses = loses
+        self.run_one(data)
+        self.store.loses = None
+
+    def run_one(
+        self,
+        data: st.DataObject,
+        *,
+        again: bool = False,
+        at: Mapping[Failpoint, Callable[[], None]] | None = None,
+    ) -> None:
+        """Run one attempt; `again` leaves it in the list, so that it is dispatched twice."""
+        polled = data.draw(st.sampled_from(self.polled))
+        if not again:
+            self.polled.remove(polled)
+        was_open = self.is_open(polled)
+        try:
+            run = self.env.run_attempt(write, polled, at=at)
+        except Crash:
+            return
+        after = self.env.orchestrator.snapshot(polled.attempt.task_id).status
+        if was_open and after is AttemptStatus.COMPLETED and isinstance(run.outcome, Completed):
+            workspace = run.outcome.output["workspace"]
+            assert isinstance(workspace, dict)
+            ref = CommitId(str(workspace["ref"]))
+            self.acknowledged.add(ref)
+            params = polled.input["params"]
+            assert isinstance(params, dict)
+            assert self.read(ref) == params["text"], "the output is not what the attempt wrote"
+
+    @rule()
+    def time_passes(self) -> None:
+        """Leases run out; what was in progress is scheduled again."""
+        self.env.clock.advance(3600)
+
+    @rule()
+    def a_stranger_commits(self) -> None:
+        self.env.move_head()
+
+    # -- what must hold
+
+    def is_open(self, polled: PolledTask) -> bool:
+        return not self.env.orchestrator.snapshot(polled.attempt.task_id).status.is_terminal
+
+    def history(self) -> list[Commit]:
+        head = self.store.head(self.env.repository, self.env.branch).id
+        return list(self.store.log(self.env.repository, head))
+
+    @invariant()
+    def the_history_is_linear(self) -> None:
+        assert all(len(commit.parents) == 1 for commit in self.history()[:-1])
+
+    @invariant()
+    def a_logical_task_is_in_the_history_at_most_once(self) -> None:
+        owners = [read_logical_task(commit.metadata) for commit in self.history()]
+        ours = [owner for owner in owners if owner is not None]
+        assert len(ours) == len(set(ours))
+
+    @invariant()
+    def no_acknowledged_publication_is_ever_lost(self) -> None:
+        ids = {commit.id for commit in self.history()}
+        assert self.acknowledged <= ids
+
+    @invariant()
+    def a_publication_stands_on_the_commit_that_its_attempt_read(self) -> None:
+        for commit in self.history():
+            if "perago.expected_head" in commit.metadata:
+                assert commit.parents == (commit.metadata["perago.expected_head"],)
+
+    @invariant()
+    def a_publication_holds_what_its_run_wrote(self) -> None:
+        for commit in self.history():
+            owner = read_logical_task(commit.metadata)
+            if owner is not None:
+                text = self.env.orchestrator.workflow(owner.workflow_id).input["params"]
+                assert isinstance(text, dict)
+                assert self.read(commit.id) == text["text"]
+
+    def read(self, commit: CommitId) -> str:
+        entries: Collection[str] = [
+            entry.path
+            for entry in self.store.list_objects(self.env.repository, commit)
+            if entry.path == "text"
+        ]
+        (path,) = entries
+        with self.store.open_object(self.env.repository, commit, path) as stream:  # type: ignore[arg-type]
+            return stream.read().decode()
+
+    def teardown(self) -> None:
+        self.env.close()
+
+
+def test_no_order_of_events_damages_the_branch() -> None:
+    run_state_machine_as_test(
+        AttemptMachine, settings=settings(max_examples=80, stateful_step_count=20)
+    )
