@@ -1,0 +1,159 @@
+"""One workflow instance as a frozen value, and how the port shows it.
+
+Invariants: `tasks` is ordered by `seq`, which only grows; of the attempts of one reference name
+the last is the current one, and all before it are over.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from perago.adapters.embedded.orchestrator.engine.definitions import (
+    SimpleStep,
+    StepType,
+    WorkflowDefinition,
+)
+from perago.domain.attempt import Attempt, AttemptSnapshot, AttemptStatus
+from perago.domain.ids import TaskId, WorkerId, WorkflowId
+from perago.domain.outcome import JsonObject
+from perago.domain.workflow import PolledTask, TaskState, WorkflowState, WorkflowStatus
+
+_TASK_IDS = uuid.UUID("6f2c1c34-2f0e-4b39-9d3c-0d7a6a1f6a52")
+DONE = (AttemptStatus.COMPLETED, AttemptStatus.COMPLETED_WITH_ERRORS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRecord:
+    """One attempt of one step.
+
+    Of its moments: from `available_at` it may be polled, `updated_at` is the last sign of life
+    (the lease runs from it), `wait_until` is when a WAIT ends.
+    """
+
+    task_id: TaskId
+    reference_name: str
+    task_name: str
+    task_type: StepType
+    seq: int
+    status: AttemptStatus
+    input: JsonObject
+    scheduled_at: datetime
+    available_at: datetime
+    output: JsonObject = field(default_factory=dict)
+    retry_count: int = 0
+    retried_task_id: TaskId | None = None
+    worker_id: WorkerId | None = None
+    poll_count: int = 0
+    reason: str | None = None
+    started_at: datetime | None = None
+    updated_at: datetime | None = None
+    ended_at: datetime | None = None
+    wait_until: datetime | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still change."""
+        return not self.status.is_terminal
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the step is behind us and the next may begin."""
+        return self.status in DONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """The whole state of one workflow instance."""
+
+    id: WorkflowId
+    definition: WorkflowDefinition
+    input: JsonObject
+    started_at: datetime
+    status: WorkflowStatus = WorkflowStatus.RUNNING
+    output: JsonObject = field(default_factory=dict)
+    tasks: tuple[TaskRecord, ...] = ()
+    ended_at: datetime | None = None
+    reason: str | None = None
+
+    def current(self) -> dict[str, TaskRecord]:
+        """The last attempt of every step that has one, by reference name."""
+        return {record.reference_name: record for record in self.tasks}
+
+    def find(self, task_id: TaskId) -> TaskRecord | None:
+        """The attempt of that id, if it is one of this instance."""
+        return next((record for record in self.tasks if record.task_id == task_id), None)
+
+
+def build_task_id(workflow_id: WorkflowId, seq: int) -> TaskId:
+    """The id of the attempt with that number: a function of both, so the engine stays pure."""
+    return TaskId(str(uuid.uuid5(_TASK_IDS, f"{workflow_id}/{seq}")))
+
+
+def build_attempt(instance: Instance, record: TaskRecord) -> Attempt:
+    """The identity of an attempt, as the port gives it."""
+    return Attempt(
+        workflow_id=instance.id,
+        task_id=record.task_id,
+        task_name=record.task_name,
+        reference_name=record.reference_name,
+        retry_count=record.retry_count,
+        seq=record.seq,
+        iteration=0,  # only loops have others, and they are not run here
+        worker_id=record.worker_id,
+        poll_count=record.poll_count,
+    )
+
+
+def build_snapshot(instance: Instance, record: TaskRecord) -> AttemptSnapshot:
+    """What `Orchestrator.snapshot` says of an attempt."""
+    return AttemptSnapshot(
+        status=record.status,
+        workflow_id=instance.id,
+        task_id=record.task_id,
+        retry_count=record.retry_count,
+        worker_id=record.worker_id,
+        poll_count=record.poll_count,
+    )
+
+
+def build_polled_task(instance: Instance, record: TaskRecord) -> PolledTask:
+    """What a worker gets."""
+    step = instance.definition.by_reference[record.reference_name]
+    assert isinstance(step, SimpleStep)
+    return PolledTask(
+        attempt=build_attempt(instance, record),
+        input=record.input,
+        lease_seconds=float(step.definition.response_timeout_seconds),
+        timeout_seconds=float(step.definition.timeout_seconds) or None,
+    )
+
+
+def build_workflow_state(instance: Instance) -> WorkflowState:
+    """What `Orchestrator.workflow` says of an instance."""
+    return WorkflowState(
+        id=instance.id,
+        name=instance.definition.name,
+        version=instance.definition.version,
+        status=instance.status,
+        input=instance.input,
+        output=instance.output,
+        tasks=tuple(
+            TaskState(
+                attempt=build_attempt(instance, record),
+                task_type=record.task_type.value,
+                status=record.status,
+                input=record.input,
+                output=record.output,
+                reason=record.reason,
+                scheduled_at=record.scheduled_at,
+                started_at=record.started_at,
+                ended_at=record.ended_at,
+            )
+            for record in instance.tasks
+        ),
+        started_at=instance.started_at,
+        ended_at=instance.ended_at,
+        reason=instance.reason,
+    )

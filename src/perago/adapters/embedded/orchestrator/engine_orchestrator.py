@@ -1,0 +1,272 @@
+"""The Orchestrator port on the pure engine, over any place that keeps instances.
+
+Invariant: every change of an instance is one load-decide-save inside `InstanceStore.writing()`,
+so two processes never decide on the same state. Time-outs have no thread of their own: each call
+first settles what is due by the injected clock.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from perago.adapters.embedded.orchestrator.engine.deadlines import plan_wake_up
+from perago.adapters.embedded.orchestrator.engine.decide import (
+    Event,
+    HandOut,
+    Heartbeat,
+    Report,
+    Terminate,
+    TimePassed,
+    decide,
+    start_instance,
+)
+from perago.adapters.embedded.orchestrator.engine.definitions import SimpleStep, TaskDefinition
+from perago.adapters.embedded.orchestrator.engine.instance import (
+    Instance,
+    TaskRecord,
+    build_polled_task,
+    build_snapshot,
+    build_workflow_state,
+)
+from perago.adapters.embedded.orchestrator.engine.parsing import (
+    bind_task_definitions,
+    parse_task_definition,
+    parse_workflow_definition,
+)
+from perago.adapters.embedded.orchestrator.instance_store import InstanceStore
+from perago.domain.attempt import Attempt, AttemptSnapshot, AttemptStatus
+from perago.domain.errors import NotFoundInOrchestratorError, OrchestratorError
+from perago.domain.ids import TaskId, WorkerId, WorkflowId
+from perago.domain.outcome import Completed, JsonObject, Outcome
+from perago.domain.workflow import LogLine, PolledTask, WorkflowState
+from perago.ports.clock import Clock
+
+# The size from which a Conductor server, by default, no longer stores a task's output itself.
+MAX_OUTPUT_BYTES = 3072 * 1024
+# Between two looks at an empty queue: short against a task, long against a look (some 50 µs).
+POLL_INTERVAL_SECONDS = 0.05
+
+
+class EngineOrchestrator:
+    """The Orchestrator port on the engine."""
+
+    def __init__(self, instances: InstanceStore, clock: Clock) -> None:
+        self._instances = instances
+        self._clock = clock
+
+    @property
+    def max_output_bytes(self) -> int:
+        return MAX_OUTPUT_BYTES
+
+    def register_task(self, definition: JsonObject) -> None:
+        source = _copy_json(definition, "the task definition")
+        name = parse_task_definition(source).name
+        with self._instances.writing():
+            self._instances.put_task_definition(name, source)
+
+    def register_workflow(self, definition: JsonObject) -> None:
+        source = _copy_json(definition, "the workflow definition")
+        workflow = parse_workflow_definition(source)
+        with self._instances.writing():
+            self._instances.put_workflow_definition(workflow.name, workflow.version, source)
+
+    def start_workflow(
+        self, name: str, *, workflow_input: JsonObject, version: int | None = None
+    ) -> WorkflowId:
+        checked_input = _copy_json(workflow_input, f"the input of workflow {name!r}")
+        workflow_id = WorkflowId(str(uuid.uuid4()))
+        with self._instances.writing():
+            definition = parse_workflow_definition(self._bind(name, version))
+            self._instances.add(
+                start_instance(workflow_id, definition, checked_input, self._clock.now())
+            )
+        return workflow_id
+
+    def poll(
+        self,
+        task_names: Sequence[str],
+        *,
+        worker_id: WorkerId,
+        count: int,
+        wait_seconds: float,
+    ) -> list[PolledTask]:
+        give_up = self._clock.elapsed() + wait_seconds
+        while True:
+            taken = self._take(task_names, worker_id, count)
+            left = give_up - self._clock.elapsed()
+            if taken or left <= 0:
+                return taken
+            self._clock.sleep(min(POLL_INTERVAL_SECONDS, left))
+
+    def snapshot(self, task_id: TaskId) -> AttemptSnapshot:
+        instance = self._look(lambda: self._of_task(task_id))
+        return build_snapshot(instance, _require_record(instance, task_id))
+
+    def heartbeat(self, attempt: Attempt) -> None:
+        task_id = attempt.task_id
+        self._decide(lambda: self._of_task(task_id), Heartbeat(task_id=task_id))
+
+    def report(self, attempt: Attempt, outcome: Outcome) -> None:
+        task_id = attempt.task_id
+        if isinstance(outcome, Completed):
+            what = f"the output of task {task_id} ({attempt.reference_name})"
+            outcome = Completed(output=_copy_json(outcome.output, what, limit=MAX_OUTPUT_BYTES))
+        self._decide(lambda: self._of_task(task_id), Report(task_id=task_id, outcome=outcome))
+
+    def append_log(self, task_id: TaskId, text: str) -> None:
+        with self._instances.writing():
+            self._owner_of(task_id)
+            self._instances.append_log(task_id, LogLine(at=self._clock.now(), text=text))
+
+    def read_log(self, task_id: TaskId) -> list[LogLine]:
+        with self._instances.reading():
+            self._owner_of(task_id)
+            return self._instances.log(task_id)
+
+    def workflow(self, workflow_id: WorkflowId) -> WorkflowState:
+        return build_workflow_state(self._look(lambda: self._of_id(workflow_id)))
+
+    def workflows(self, *, limit: int = 50) -> list[WorkflowState]:
+        with self._instances.reading():
+            newest = self._instances.newest(limit)
+        return [self.workflow(workflow_id) for workflow_id in newest]
+
+    def terminate(self, workflow_id: WorkflowId, reason: str) -> None:
+        self._decide(lambda: self._of_id(workflow_id), Terminate(reason=reason))
+
+    def _take(self, task_names: Sequence[str], worker_id: WorkerId, count: int) -> list[PolledTask]:
+        """Hand out what is there now. An idle look only reads, and blocks nobody."""
+        now = self._clock.now()
+        with self._instances.reading():
+            is_due = self._instances.due(now) is not None
+            is_available = self._instances.next_available(task_names, now) is not None
+        if is_due:
+            self._settle_due()
+        if not is_due and not is_available:
+            return []
+        with self._instances.writing():
+            return self._hand_out(list(task_names), worker_id, count)
+
+    def _settle_due(self) -> None:
+        """Let time act on every instance that waits for it, one transaction each."""
+        while True:
+            with self._instances.writing():
+                now = self._clock.now()
+                workflow_id = self._instances.due(now)
+                if workflow_id is None:
+                    return
+                before = self._of_id(workflow_id)
+                self._instances.update(before, decide(before, TimePassed(), now))
+
+    def _hand_out(self, task_names: list[str], worker_id: WorkerId, count: int) -> list[PolledTask]:
+        now = self._clock.now()
+        taken: list[PolledTask] = []
+        while len(taken) < count:
+            found = self._instances.next_available(task_names, now)
+            if found is None:
+                break
+            workflow_id, task_id = found
+            before = self._of_id(workflow_id)
+            waiting = _require_record(before, task_id)
+            after = before
+            if not self._is_limited(_definition_of(before, waiting), now):
+                after = decide(before, HandOut(task_id=task_id, worker_id=worker_id), now)
+                self._instances.update(before, after)
+            record = _require_record(after, task_id)
+            if record.status is AttemptStatus.IN_PROGRESS:
+                taken.append(build_polled_task(after, record))
+            else:  # held back by a limit, or timed out just now: not in this poll
+                task_names = [name for name in task_names if name != record.task_name]
+        return taken
+
+    def _is_limited(self, definition: TaskDefinition, now: datetime) -> bool:
+        """Whether concurrentExecLimit or the rate limit holds a task back for now."""
+        concurrent, rate = definition.concurrent_limit, definition.rate_limit
+        if concurrent and self._instances.count_in_progress(definition.name) >= concurrent:
+            return True
+        since = now - timedelta(seconds=definition.rate_window_seconds)
+        return bool(rate) and self._instances.count_started_since(definition.name, since) >= rate
+
+    def _look(self, find: Callable[[], Instance]) -> Instance:
+        """The instance as it is now; written only when time has changed it."""
+        with self._instances.reading():
+            instance = find()
+        wake_up = plan_wake_up(instance)
+        if wake_up is None or self._clock.now() < wake_up:
+            return instance
+        return self._decide(find, TimePassed())
+
+    def _decide(self, find: Callable[[], Instance], event: Event) -> Instance:
+        with self._instances.writing():
+            before = find()
+            after = decide(before, event, self._clock.now())
+            self._instances.update(before, after)
+        return after
+
+    def _bind(self, name: str, version: int | None) -> JsonObject:
+        source = self._instances.workflow_definition(name, version)
+        if source is None:
+            which = f"workflow {name!r}" + (f" version {version}" if version is not None else "")
+            raise NotFoundInOrchestratorError(
+                f"{which} is not registered", hint="register the workflow, then start it"
+            )
+        try:
+            return bind_task_definitions(source, self._instances.task_definition)
+        except KeyError as error:
+            raise NotFoundInOrchestratorError(
+                f"workflow {name!r} uses task {error.args[0]!r}, which is not registered",
+                hint="register the task's definition, then start the workflow",
+            ) from None
+
+    def _of_id(self, workflow_id: WorkflowId) -> Instance:
+        instance = self._instances.instance(workflow_id)
+        if instance is None:
+            raise NotFoundInOrchestratorError(
+                f"there is no workflow instance {workflow_id!r}",
+                hint="look up its id among the workflows of this home",
+            )
+        return instance
+
+    def _of_task(self, task_id: TaskId) -> Instance:
+        return self._of_id(self._owner_of(task_id))
+
+    def _owner_of(self, task_id: TaskId) -> WorkflowId:
+        workflow_id = self._instances.owner_of(task_id)
+        if workflow_id is None:
+            raise NotFoundInOrchestratorError(
+                f"there is no task {task_id!r}", hint="look up its id in its workflow instance"
+            )
+        return workflow_id
+
+
+def _require_record(instance: Instance, task_id: TaskId) -> TaskRecord:
+    record = instance.find(task_id)
+    assert record is not None
+    return record
+
+
+def _definition_of(instance: Instance, record: TaskRecord) -> TaskDefinition:
+    step = instance.definition.by_reference[record.reference_name]
+    assert isinstance(step, SimpleStep)
+    return step.definition
+
+
+def _copy_json(value: JsonObject, what: str, *, limit: int | None = None) -> JsonObject:
+    """The value as JSON would carry it: a copy, or a refusal."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        size = len(text.encode("utf-8"))
+    except (TypeError, ValueError) as error:
+        raise OrchestratorError(
+            f"{what} is not JSON: {error}", hint="use texts, finite numbers, lists and objects"
+        ) from error
+    if limit is not None and size > limit:
+        raise OrchestratorError(
+            f"{what} is {size:,} bytes of JSON, and {limit:,} is the limit",
+            hint="write large data to the workspace and report where it is",
+        )
+    copy: JsonObject = json.loads(text)
+    return copy
