@@ -1,0 +1,1 @@
+"""Benchmarks: `python -m bench [NAME ...]`. Each module has a `main()` that prints its results."""

@@ -1,0 +1,154 @@
+"""The embedded store beside `cp -r`, on the same files, in the same run, taking turns.
+
+Import is a scan of the directory (every file hashed) and one commit; checkout is a listing and
+the files. Each import goes into a fresh home, so nothing is deduplicated. The ratio is that of
+the medians.
+"""
+
+import os
+import random
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perago.adapters.embedded.store import EmbeddedWorkspaceStore
+from perago.adapters.localfs.clock import SystemClock
+from perago.adapters.localfs.scan import scan_directory
+from perago.adapters.localfs.tree_index import TreeIndex
+from perago.domain.ids import BranchName, ObjectPath, RelativePath, RepositoryName
+from perago.domain.publication import StagedWorkspace
+from perago.ports import LocalFile
+
+ROUNDS = 5
+PUBLICATIONS = 30
+SETS = {"1000 x 10 KiB": (1000, 10 * 1024), "40 x 25 MiB": (40, 25 * 1024 * 1024)}
+REPOSITORY, MAIN = RepositoryName("bench"), BranchName("main")
+
+
+@dataclass(slots=True)
+class Timings:
+    """Seconds of each kind of work, one list per kind."""
+
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+
+    def measure(self, kind: str, work: Callable[[], object]) -> None:
+        """Time one piece of work, with nothing of earlier pieces left to be written to disk."""
+        os.sync()
+        start = time.perf_counter()
+        work()
+        self.seconds.setdefault(kind, []).append(time.perf_counter() - start)
+
+    def median(self, kind: str) -> float:
+        """The median of one kind, in seconds."""
+        return statistics.median(self.seconds[kind])
+
+
+def main() -> None:
+    """Run everything and print a table."""
+    print(f"{'':16}{'cp -r':>10}{'import':>10}{'ratio':>7}{'checkout':>10}{'ratio':>7}")
+    with tempfile.TemporaryDirectory(prefix="perago-bench-") as name:
+        for title, (count, size) in SETS.items():
+            place = Path(name, title.replace(" ", ""))
+            compare_with_cp(title, make_files(place / "source", count, size), place)
+            shutil.rmtree(place)
+        publish(make_files(Path(name, "publish"), 1000, 10 * 1024), Path(name))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    unit = 1024 if sys.platform == "linux" else 1024 * 1024
+    print(f"peak memory of this process: {peak / unit:.0f} MiB")
+
+
+def make_files(directory: Path, count: int, size: int) -> Path:
+    """Write random files, the same in every run."""
+    directory.mkdir(parents=True)
+    numbers = random.Random(0)
+    for index in range(count):
+        (directory / f"part-{index:05}").write_bytes(numbers.randbytes(size))
+    return directory
+
+
+def compare_with_cp(title: str, source: Path, place: Path) -> None:
+    """Copy, import and check out in turn, and print one line."""
+    timings = Timings()
+    for turn in range(ROUNDS + 1):  # the first round only warms up
+        if turn == 1:
+            timings = Timings()
+        copy, home, target = place / "copy", place / "home", place / "target"
+        timings.measure("cp", lambda c=copy: subprocess.run(["cp", "-r", source, c], check=True))
+        target.mkdir()
+        with EmbeddedWorkspaceStore(home, SystemClock()) as store:
+            store.create_repository(REPOSITORY)
+            timings.measure("import", lambda s=store: import_directory(s, source))
+            timings.measure("checkout", lambda s=store, t=target: checkout(s, t))
+        for directory in (copy, home, target):
+            shutil.rmtree(directory)
+    cp = timings.median("cp")
+    cells = [f"{title:16}{cp * 1000:>7.0f} ms"]
+    for kind in ("import", "checkout"):
+        median = timings.median(kind)
+        cells.append(f"{median * 1000:>7.0f} ms{median / cp:>7.2f}")
+    print("".join(cells))
+
+
+def import_directory(store: EmbeddedWorkspaceStore, source: Path) -> None:
+    """Scan, hash and commit a directory."""
+    files = scan_directory(source, TreeIndex()).files
+    commit(store, MAIN, {ObjectPath(path): file for path, file in files.items()})
+
+
+def commit(
+    store: EmbeddedWorkspaceStore, branch: BranchName, writes: dict[ObjectPath, LocalFile]
+) -> StagedWorkspace:
+    """Commit files to a branch."""
+    made = store.commit_changes(
+        REPOSITORY,
+        branch,
+        writes=writes,
+        deletes=(),
+        message="bench",
+        metadata={},
+        on_transfer=lambda _objects, _size: None,
+    )
+    return StagedWorkspace(repository=REPOSITORY, branch=branch, commit=made.id)
+
+
+def checkout(store: EmbeddedWorkspaceStore, target: Path) -> None:
+    """List and write the whole main branch."""
+    head = store.head(REPOSITORY, MAIN).id
+    files = {RelativePath(entry.path): entry for entry in store.list_objects(REPOSITORY, head)}
+    store.checkout(REPOSITORY, head, files, target, lambda _objects, _size: None)
+
+
+def publish(source: Path, place: Path) -> None:
+    """Change one file in 1000 and publish it, again and again."""
+    timings = Timings()
+    with EmbeddedWorkspaceStore(place / "publish-home", SystemClock()) as store:
+        store.create_repository(REPOSITORY)
+        import_directory(store, source)
+        index = TreeIndex()
+        for number in range(PUBLICATIONS):
+            changed = source / f"part-{number:05}"
+            changed.write_bytes(random.Random(number + 1).randbytes(10 * 1024))
+            file = scan_directory(source, index).files[RelativePath(changed.name)]
+            timings.measure("publish", lambda f=file, n=number: publish_one(store, f, n))
+    worst = max(timings.seconds["publish"])
+    print(
+        f"publish 1 change in 1000 (branch, commit, merge, delete): "
+        f"median {timings.median('publish') * 1000:.1f} ms, worst {worst * 1000:.1f} ms"
+    )
+
+
+def publish_one(store: EmbeddedWorkspaceStore, file: LocalFile, number: int) -> None:
+    """What an attempt does to the store once its diff is known."""
+    head = store.head(REPOSITORY, MAIN).id
+    branch = BranchName(f"staging-{number}")
+    store.create_branch(REPOSITORY, branch, head, hidden=True)
+    staged = commit(store, branch, {ObjectPath(file.path.name): file})
+    store.merge(staged, MAIN, expected_head=head, message="bench", metadata={}, timeout_seconds=30)
+    store.delete_branch(REPOSITORY, branch)

@@ -1,0 +1,128 @@
+"""Moves bytes between files and hashes them on the way, in flat memory.
+
+Invariant: a digest returned here is that of the bytes that were really written (or, for a
+clone, that are really there), never of what the source was thought to hold.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from blake3 import blake3
+
+# Large enough to make system calls cheap, small enough to stay in the processor's cache.
+_CHUNK_BYTES = 256 * 1024
+_FICLONE = 0x40049409
+_OPEN_SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_OPEN_TARGET = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+StrPath = str | os.PathLike[str]
+OnBytes = Callable[[int], None]
+"""Hears of every chunk; may raise to stop."""
+
+
+class NotAFileError(OSError):
+    """What is at a path is not a regular file."""
+
+
+def open_source(path: StrPath) -> int:
+    """Open a regular file to read; a link is not followed and a fifo is not waited for."""
+    descriptor = os.open(path, _OPEN_SOURCE)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotAFileError(f"{path} is not a regular file")
+    return descriptor
+
+
+def create_target(path: StrPath, mode: int = 0o666) -> int:
+    """Create a new file to write; what had that name is removed, never written through."""
+    try:
+        return os.open(path, _OPEN_TARGET, mode)
+    except FileExistsError:
+        Path(path).unlink()
+        return os.open(path, _OPEN_TARGET, mode)
+
+
+def read_whole(path: StrPath, limit: int) -> bytes:
+    """The content of a small regular file, at most `limit` + 1 bytes of it."""
+    descriptor = open_source(path)
+    try:
+        content = os.read(descriptor, limit + 1)
+        while content and len(content) <= limit:
+            more = os.read(descriptor, limit + 1 - len(content))
+            if not more:
+                break
+            content += more
+        return content
+    finally:
+        os.close(descriptor)
+
+
+def write_whole(descriptor: int, content: bytes | memoryview) -> None:
+    """Write all of it: a nearly full disk takes a part and fails at the next try."""
+    written = os.write(descriptor, content)
+    while written < len(content):
+        written += os.write(descriptor, memoryview(content)[written:])
+
+
+def hash_file(source: int, on_bytes: OnBytes) -> tuple[bytes, int]:
+    """The digest and size of what is in an open file from here on."""
+    return _pump(source, None, on_bytes)
+
+
+def copy_file(source: int, target: int, on_bytes: OnBytes) -> tuple[bytes, int]:
+    """Copy an open file into an empty one; the digest and size of what was written.
+
+    Where the file system can share blocks (Btrfs, XFS) the copy is a clone: as private as any
+    copy, and free until one side is changed.
+    """
+    if _clone(source, target):
+        # The clone itself is hashed: the source may have been changed since.
+        return _pump(target, None, on_bytes)
+    return _pump(source, target, on_bytes)
+
+
+def flush(descriptor: int) -> None:
+    """Wait until a file, or a directory's names, would survive a power loss."""
+    if sys.platform == "darwin":
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(descriptor)
+
+
+def flush_directory(path: Path) -> None:
+    """Make the names in a directory survive a power loss."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        flush(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _clone(source: int, target: int) -> bool:
+    if sys.platform != "linux":
+        return False
+    try:
+        fcntl.ioctl(target, _FICLONE, source)
+    except OSError:  # another file system, or one that cannot: an ordinary copy will do
+        return False
+    return True
+
+
+def _pump(source: int, target: int | None, on_bytes: OnBytes) -> tuple[bytes, int]:
+    hasher, total = blake3(), 0
+    buffer = bytearray(max(1, min(_CHUNK_BYTES, os.fstat(source).st_size + 1)))
+    window = memoryview(buffer)
+    while count := os.readv(source, [buffer]):
+        chunk = window[:count]
+        hasher.update(chunk)
+        if target is not None:
+            write_whole(target, chunk)
+        total += count
+        on_bytes(count)
+    return hasher.digest(), total

@@ -1,0 +1,127 @@
+"""The suite's own test: each broken store fails the test that is there to catch it."""
+
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from perago.testing.store_contract import CorruptionContract, WorkspaceStoreContract
+from perago.testing.store_contract.branches import BranchContract
+from perago.testing.store_contract.changes import ChangeContract
+from perago.testing.store_contract.checkout import CheckoutContract
+from perago.testing.store_contract.history import HistoryContract
+from perago.testing.store_contract.objects import ObjectContract
+from perago.testing.store_contract.publication import PublicationContract
+from perago.testing.store_contract.repositories import RepositoryContract
+
+BROKEN: Mapping[str, tuple[str, ...]] = {
+    "CheckThenAct": (
+        "test_of_racing_merges_exactly_one_is_published",
+        "test_of_racing_relocations_exactly_one_moves_the_branch",
+        "test_a_merge_and_a_relocation_never_both_succeed",
+    ),
+    "MergeIgnoresExpectedHead": (
+        "test_a_merge_into_a_branch_that_is_elsewhere_is_found_out",
+        "test_of_racing_merges_exactly_one_is_published",
+    ),
+    "RelocateIgnoresExpectedHead": (
+        "test_a_branch_that_is_elsewhere_is_not_relocated",
+        "test_of_racing_relocations_exactly_one_moves_the_branch",
+    ),
+    "MergeKeepsTwoParents": (
+        "test_a_merge_has_the_expected_parent_and_the_staged_tree",
+        "test_there_is_never_an_empty_merge",
+    ),
+    "BranchesAreOverwritten": ("test_an_existing_branch_is_never_overwritten",),
+    "BranchCreationIsNotAtomic": ("test_of_racing_branch_creations_exactly_one_succeeds",),
+    "DeletingTakesCommitsAlong": ("test_a_deleted_branch_is_gone_and_its_commits_stay_readable",),
+    "HiddenBranchesShow": ("test_branches_are_listed_sorted_and_hidden_ones_only_when_asked_for",),
+    "CheckoutHardLinks": ("test_files_are_private_writable_copies",),
+    "CheckoutTrustsItsContent": ("test_damaged_content_is_refused_and_named",),
+    "ListsInUtf16Order": ("test_a_listing_is_in_the_order_of_utf8_bytes",),
+    "PrefixIsADirectory": ("test_a_prefix_is_the_beginning_of_a_path",),
+    "PathsAreNormalised": ("test_any_text_is_stored_and_listed_verbatim",),
+    "CommitDropsTheUntouched": ("test_a_commit_differs_in_exactly_the_given_objects",),
+    "TreesDependOnHistory": ("test_equal_content_has_the_equal_tree_whatever_led_to_it",),
+    "CommitTrustsTheScan": ("test_a_file_that_changed_after_its_scan_is_refused",),
+    "DeletesWhatIsNotThere": ("test_a_delete_of_what_is_not_there_is_refused",),
+    "ReadsWhatIsNotThere": ("test_an_object_that_is_not_there_is_named",),
+    "SoftStoreThatLies": ("test_of_racing_merges_exactly_one_is_published",),
+    "SoftStoreThatMovesNothing": ("test_a_relocated_branch_stands_where_it_was_sent",),
+}
+
+PARTS = (
+    RepositoryContract,
+    BranchContract,
+    HistoryContract,
+    ObjectContract,
+    CheckoutContract,
+    ChangeContract,
+    PublicationContract,
+    CorruptionContract,
+)
+
+Results = Mapping[tuple[str, str], set[str]]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory, project_root: Path) -> Results:
+    """What became of each (class, test): a set, for a test may have parameters."""
+    stores = "tests/contract/broken_stores.py"
+    chosen = [(kind, test) for kind, tests in BROKEN.items() for test in tests]
+    controls = [("Sound", test) for test in sorted({test for _, test in chosen})]
+    soft = [("SoftStore", test) for _, test in controls]
+    report = tmp_path_factory.mktemp("report") / "junit.xml"
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST_", "COV_", "COVERAGE_", "PERAGO_"))
+    }
+    answer = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"),
+            f"--junitxml={report}",
+            *(f"{stores}::Test{kind}::{test}" for kind, test in [*chosen, *controls, *soft]),
+        ],
+        cwd=project_root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == pytest.ExitCode.TESTS_FAILED, answer.stdout + answer.stderr
+    found: dict[tuple[str, str], set[str]] = {}
+    for case in ET.parse(report).iter("testcase"):
+        kind = case.attrib["classname"].rpartition(".Test")[2]
+        test = case.attrib["name"].partition("[")[0]
+        outcome = next((child.tag for child in case), "passed")
+        found.setdefault((kind, test), set()).add(outcome)
+    return found
+
+
+def test_no_part_of_the_suite_hides_a_test_of_another() -> None:
+    class Whole(WorkspaceStoreContract, CorruptionContract):
+        pass
+
+    defined = [name for part in PARTS for name in vars(part) if name.startswith("test_")]
+    assert sorted(defined) == sorted(name for name in dir(Whole) if name.startswith("test_"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "test"), [(kind, test) for kind, tests in BROKEN.items() for test in tests]
+)
+def test_a_broken_store_fails(results: Results, kind: str, test: str) -> None:
+    outcomes = results[kind, test]
+    assert "failure" in outcomes
+    assert outcomes <= {"failure", "passed"}
+
+
+@pytest.mark.parametrize("kind", ["Sound", "SoftStore"])
+def test_a_store_that_keeps_the_contract_passes(results: Results, kind: str) -> None:
+    outcomes = [outcome for (ran, _), outcome in results.items() if ran == kind]
+    assert len(outcomes) > 10
+    assert all(outcome == {"passed"} for outcome in outcomes)

@@ -1,0 +1,26 @@
+"""The WorkspaceStore contract on the in-memory store."""
+
+from pathlib import Path
+
+import pytest
+
+from perago.domain.ids import CommitId, Digest, ObjectPath, RepositoryName
+from perago.testing.clock import FakeClock
+from perago.testing.memory_store import MemoryWorkspaceStore
+from perago.testing.store_contract import CorruptionContract, StoreBench, WorkspaceStoreContract
+
+
+class TestMemoryWorkspaceStore(WorkspaceStoreContract, CorruptionContract):
+    @pytest.fixture
+    def bench(self, tmp_path: Path) -> StoreBench:
+        store = MemoryWorkspaceStore(FakeClock())
+        return StoreBench(store=store, second=store, directory=tmp_path)
+
+    def corrupt(
+        self, bench: StoreBench, repository: RepositoryName, commit: CommitId, path: ObjectPath
+    ) -> None:
+        store = bench.store
+        assert isinstance(store, MemoryWorkspaceStore)
+        (entry,) = store.list_objects(repository, commit, path)
+        content = store._contents[Digest(entry.checksum)]
+        store._contents[Digest(entry.checksum)] = bytes([content[0] ^ 1]) + content[1:]
