@@ -40,7 +40,6 @@ class Tormentor:
     kills: int = 0
     kills_in_window: int = 0
     heads_seen: set[CommitId] = field(default_factory=set)
-    abandoned: set[CommitId] = field(default_factory=set)
     replacements: int = 0
 
     def run_to_the_end(self, *, rows: int, kills: int) -> list[Commit]:
@@ -52,7 +51,7 @@ class Tormentor:
             arguments = self.arguments(rows, is_started=self.runs() > started)
             if self.torment(arguments):
                 break  # it finished first: the next instance gets the rest of the kills
-        if self.last_status() == "RUNNING" or self.runs() == started:
+        if self.runs() == started or self.last_status() == "RUNNING":
             arguments = self.arguments(rows, is_started=self.runs() > started)
             finished = self.spawn(arguments, "")
             output = finished.communicate(timeout=120)[0]

@@ -10,7 +10,7 @@ import errno
 import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perago.app.fence import AttemptFence
@@ -253,7 +253,7 @@ class AttemptRun:
         """The writable paths: no-op or publication; returns the output ref."""
         with self._phases.phase(Phase.DIFF):
             tree = checkout.directory.scan()
-            changes, gone_markers = _diff(checkout, tree)
+            changes = _diff(checkout, tree)
         self._hit(Failpoint.DIFFED)
         publisher = Publisher(
             store=self._ports.store,
@@ -268,8 +268,8 @@ class AttemptRun:
         with self._phases.phase(Phase.STAGE):
             self._fence.assert_current()
             self._hit(Failpoint.FENCED_BEFORE_STAGE)
-            if not changes.is_empty or gone_markers:
-                staged = self._stage(publisher, checkout, tree, (changes, gone_markers))
+            if not changes.is_empty:
+                staged = self._stage(publisher, checkout, tree, changes)
                 self._hit(Failpoint.STAGED)
         with self._phases.phase(Phase.PUBLISH):
             if staged is not None:
@@ -282,9 +282,8 @@ class AttemptRun:
         publisher: Publisher,
         checkout: _Checkout,
         tree: LocalTree,
-        difference: tuple[ChangeSet, Sequence[RelativePath]],
+        changes: ChangeSet,
     ) -> StagedChanges:
-        changes, gone_markers = difference
         ref, prefix = checkout.ref, checkout.spec.prefix
         branch = build_staging_name(self._attempt, self._execution_id)
         self._staging = (ref, branch)
@@ -298,7 +297,7 @@ class AttemptRun:
             writes={prefix.join(path): tree.files[path] for path in changes.written},
             deletes=[
                 *(prefix.join(path) for path in changes.removed),
-                *(checkout.layout.markers[path].path for path in gone_markers),
+                *(checkout.layout.markers[path].path for path in changes.removed_markers),
             ],
             on_transfer=self._phases.count_transfer,
         )
@@ -342,12 +341,13 @@ class AttemptRun:
         self._ports.failpoints.hit(point, self._attempt)
 
 
-def _diff(checkout: _Checkout, tree: LocalTree) -> tuple[ChangeSet, list[RelativePath]]:
-    """What changed, and which directory markers lost their directory."""
-    changes = diff_trees(checkout.digests, {path: file.digest for path, file in tree.files.items()})
+def _diff(checkout: _Checkout, tree: LocalTree) -> ChangeSet:
+    """What the body changed; a change of the repository's hooks is refused."""
+    files = diff_trees(checkout.digests, {path: file.digest for path, file in tree.files.items()})
+    markers = frozenset(checkout.layout.markers.keys() - tree.directories)
+    changes = replace(files, removed_markers=markers)
     refuse_hook_changes(changes, checkout.spec.prefix)
-    gone = [path for path in checkout.layout.markers if path not in tree.directories]
-    return changes, gone
+    return changes
 
 
 def _explain_disk(error: BaseException) -> BaseException:

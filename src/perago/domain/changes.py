@@ -18,16 +18,21 @@ Tree = Mapping[RelativePath, Digest]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSet:
-    """The paths to write and the paths to delete, disjoint."""
+    """The paths to write and the paths to delete, disjoint.
+
+    `removed_markers` are directories that are gone and for which the input ref holds an empty
+    `dir/` object.
+    """
 
     added: Tree
     modified: Tree
     removed: frozenset[RelativePath]
+    removed_markers: frozenset[RelativePath] = frozenset()
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to publish."""
-        return not (self.added or self.modified or self.removed)
+        return not (self.added or self.modified or self.removed or self.removed_markers)
 
     @property
     def written(self) -> Tree:
@@ -52,7 +57,7 @@ def apply_changes(changes: ChangeSet, tree: Tree) -> dict[RelativePath, Digest]:
 
 def refuse_hook_changes(changes: ChangeSet, prefix: Prefix) -> None:
     """Raise when a task edited the repository's hooks."""
-    for path in sorted({*changes.written, *changes.removed}):
+    for path in sorted({*changes.written, *changes.removed, *changes.removed_markers}):
         if prefix.join(path).startswith(ACTIONS_DIRECTORY):
             raise UnpublishableFileError(
                 f"a task may not change {prefix.join(path)}: "

@@ -85,15 +85,18 @@ def decide_failure(error: BaseException, phase: Phase) -> Failed | TerminalFailu
 
 
 def decide_executor_death(
-    *, reference_name: str, deaths: int, limit: int, how: str
+    *, reference_name: str, phase: Phase, deaths: int, limit: int, how: str
 ) -> Failed | TerminalFailure:
     """What becomes of an attempt whose executor died; `deaths` counts this one."""
     if deaths >= limit:
         return TerminalFailure(
-            reason=f"{reference_name} killed {deaths} executors (the limit); the last: {how}",
-            phase=Phase.BODY,
+            reason=f"{reference_name} killed {deaths} executors, which is the limit; "
+            f"the last died in phase {phase}: {how}",
+            phase=phase,
         )
-    return Failed(reason=f"the executor died: {how} ({deaths} of {limit})", phase=Phase.BODY)
+    return Failed(
+        reason=f"the executor died in phase {phase}: {how} ({deaths} of {limit})", phase=phase
+    )
 
 
 def describe_error(error: BaseException) -> str:

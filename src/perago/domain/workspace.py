@@ -28,6 +28,9 @@ ACTIONS_DIRECTORY = "_lakefs_actions/"
 MAX_PART_BYTES = 255
 """The longest file name that every supported file system takes."""
 
+MAX_PATH_BYTES = 1024
+"""The longest object name that lakeFS takes; also short enough for any file system's paths."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceRef:
@@ -139,6 +142,8 @@ def explain_unsafe_path(path: str) -> str | None:
         reason = explain_unsafe_part(part)
         if reason is not None:
             return reason
+    if len(path.encode("utf-8")) > MAX_PATH_BYTES:
+        return f"its name is longer than {MAX_PATH_BYTES} bytes"
     return None
 
 

@@ -285,6 +285,7 @@ class Supervisor:
         self._deaths[attempt.logical_task] += 1
         outcome = decide_executor_death(
             reference_name=attempt.reference_name,
+            phase=assignment.phase,
             deaths=self._deaths[attempt.logical_task],
             limit=self._options.death_limit,
             how=how,

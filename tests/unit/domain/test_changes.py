@@ -1,5 +1,7 @@
 """What counts as a change, and which changes a task may not make."""
 
+from dataclasses import replace
+
 import pytest
 
 from perago.domain.changes import (
@@ -86,3 +88,13 @@ def test_names_that_only_resemble_hooks_are_fine(prefix: str, path: str) -> None
 def test_hooks_that_stay_as_they_are_do_not_matter() -> None:
     hook = {RelativePath("_lakefs_actions/fence.yaml"): ONE}
     refuse_hook_changes(diff_trees(hook, {**hook, RelativePath("a"): ONE}), Prefix())
+
+
+def test_a_removed_directory_marker_is_a_change_and_a_hook_is_a_hook() -> None:
+    nothing = diff_trees({}, {})
+    gone = replace(nothing, removed_markers=frozenset({RelativePath("_lakefs_actions/x")}))
+
+    assert nothing.is_empty
+    assert not gone.is_empty
+    with pytest.raises(UnpublishableFileError, match="_lakefs_actions/x"):
+        refuse_hook_changes(gone, Prefix())

@@ -102,9 +102,15 @@ def test_failure_table(phase: Phase, error: BaseException, status: AttemptStatus
 )
 def test_a_logical_task_that_keeps_killing_executors(deaths: int, status: AttemptStatus) -> None:
     outcome = decide_executor_death(
-        reference_name="clean", deaths=deaths, limit=3, how="killed by signal 9"
+        reference_name="clean",
+        phase=Phase.STAGE,
+        deaths=deaths,
+        limit=3,
+        how="killed by signal 9",
     )
     assert outcome.status is status
+    assert outcome.phase is Phase.STAGE
+    assert "in phase stage" in outcome.reason
     assert "killed by signal 9" in outcome.reason
     assert str(deaths) in outcome.reason
 

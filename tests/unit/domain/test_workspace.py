@@ -7,6 +7,7 @@ from perago.domain.ids import ObjectPath
 from perago.domain.workspace import (
     MARKER_NAME,
     MAX_PART_BYTES,
+    MAX_PATH_BYTES,
     ObjectEntry,
     Prefix,
     WorkspaceLayout,
@@ -303,3 +304,10 @@ def test_names_that_merely_share_a_directory_are_no_twins() -> None:
 def test_parents_nearest_first() -> None:
     assert list(parents_of("a/b/c")) == ["a/b", "a"]
     assert list(parents_of("a")) == []
+
+
+def test_a_path_that_lakefs_could_not_hold_is_refused() -> None:
+    longest = "/".join(["d" * 127] * 8)
+    assert len(longest) == MAX_PATH_BYTES - 1
+    assert explain_unsafe_path(longest) is None
+    assert explain_unsafe_path(longest + "é") == "its name is longer than 1024 bytes"

@@ -16,7 +16,7 @@ from perago.adapters.localfs.hashing import hash_file
 from perago.adapters.localfs.tree_index import TreeIndex
 from perago.domain.errors import UnpublishableFileError
 from perago.domain.ids import Digest, RelativePath
-from perago.domain.workspace import MARKER_NAME, explain_unsafe_part
+from perago.domain.workspace import explain_unsafe_path, is_reserved
 from perago.ports import LocalFile, LocalTree
 
 _HASHING_THREADS = min(8, os.cpu_count() or 1)
@@ -56,7 +56,6 @@ def _hash_all(
         return hash_file(directory / item[0])
 
     with ThreadPoolExecutor(_HASHING_THREADS, thread_name_prefix="perago-hash") as pool:
-        # Small files gain nothing from threads but the hand-over cost: chunk them.
         for (path, size), digest in zip(unknown, pool.map(digest_of, unknown), strict=True):
             yield path, LocalFile(path=directory / path, digest=digest, size=size)
 
@@ -69,16 +68,16 @@ def _walk(directory: Path) -> Iterator[tuple[RelativePath, os.stat_result]]:
         with os.scandir(directory / parent) as entries:
             for entry in entries:
                 path = f"{parent}/{entry.name}" if parent else entry.name
-                if path == MARKER_NAME:
+                if is_reserved(path):
                     continue
                 status = entry.stat(follow_symlinks=False)
-                _refuse_unpublishable(path, entry.name, status.st_mode)
+                _refuse_unpublishable(path, status.st_mode)
                 if stat.S_ISDIR(status.st_mode):
                     pending.append(path)
                 yield RelativePath(path), status
 
 
-def _refuse_unpublishable(path: str, name: str, mode: int) -> None:
+def _refuse_unpublishable(path: str, mode: int) -> None:
     # A name that is not UTF-8 would break whoever prints the error: show it escaped.
     shown = path.encode("utf-8", "backslashreplace").decode()
     if stat.S_ISLNK(mode):
@@ -87,7 +86,7 @@ def _refuse_unpublishable(path: str, name: str, mode: int) -> None:
             path=shown,
             hint="write a copy of the file instead of a link",
         )
-    reason = explain_unsafe_part(name)
+    reason = explain_unsafe_path(path)
     if reason is not None:
         raise UnpublishableFileError(
             f"file {shown!r} cannot be published: {reason}",
