@@ -1,0 +1,116 @@
+"""Bodies that misbehave in every way a body can: for tests of the worker."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from perago import (
+    Pipeline,
+    PublishBudget,
+    RetryPolicy,
+    TaskContext,
+    TaskControls,
+    TimeoutPolicy,
+    WorkspaceSpec,
+    task,
+)
+
+OWNER = "data@example.com"
+RETRIED = TaskControls(retry=RetryPolicy(count=5, delay_seconds=0))
+# A short lease: heartbeats every third of a second are all that keeps it.
+SHORT_LEASE = TaskControls(
+    retry=RetryPolicy(count=0),
+    timeout=TimeoutPolicy(response_seconds=2),
+    publish_budget=PublishBudget(
+        observed_merge_p99_seconds=0.1,
+        safety_factor=1,
+        conductor_completion_reserve_seconds=0,
+        heartbeat_interval_seconds=0.3,
+        shutdown_grace_seconds=0,
+        lakefs_merge_timeout_seconds=0.5,
+    ),
+)
+
+
+class Params(BaseModel):
+    file: str = ""
+    seconds: float = 0.0
+
+
+class Result(BaseModel):
+    retry: int = 0
+
+
+@task("die", owner_email=OWNER, controls=RETRIED)
+def die(params: Params) -> Result:
+    """Always take the process along."""
+    os._exit(7)
+
+
+@task("die_once", owner_email=OWNER, workspace=WorkspaceSpec(prefix="/"), controls=RETRIED)
+def die_once(workspace: Path, params: Params, context: TaskContext) -> Result:
+    """Take the process along, the first time."""
+    (workspace / "f").write_text("half")
+    if context.attempt.retry_count == 0:
+        os.kill(os.getpid(), 9)
+    (workspace / "f").write_text("whole")
+    return Result(retry=context.attempt.retry_count)
+
+
+@task("chatter", owner_email=OWNER)
+def chatter(params: Params, context: TaskContext) -> Result:
+    """Print, log, run a child that prints, write bytes, change directory."""
+    print("a line on stdout")
+    print("a line on stderr", file=sys.stderr)
+    context.logger.warning("a line from the logger")
+    subprocess.run([sys.executable, "-c", "print('a line from a child')"], check=True)
+    os.write(1, b"\xff\xfe binary\n")
+    os.chdir("/")
+    context.progress("half way", 0.5)
+    return Result()
+
+
+@task("where", owner_email=OWNER)
+def where(params: Params) -> Result:
+    """Write the working directory to a file."""
+    Path(params.file).write_text(str(Path.cwd()))
+    return Result()
+
+
+@task("hold_the_lock", owner_email=OWNER, controls=SHORT_LEASE)
+def hold_the_lock(params: Params) -> Result:
+    """Keep the interpreter lock for longer than the lease, in one C call."""
+    # pow() of big integers does not release the lock; each call takes a noticeable while.
+    ends = time.monotonic() + params.seconds
+    while time.monotonic() < ends:
+        pow(3, 10**6)
+    return Result()
+
+
+@task(
+    "linger",
+    owner_email=OWNER,
+    workspace=WorkspaceSpec(prefix="/"),
+    controls=SHORT_LEASE,
+)
+def linger(workspace: Path, params: Params, context: TaskContext) -> Result:
+    """Start a child, write down both pids, and stay until somebody ends it."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path(params.file).write_text(f"{os.getpid()} {child.pid}")
+    (workspace / "never").write_text("published")
+    while not context.cancelled or params.seconds:
+        time.sleep(0.05)
+    return Result()
+
+
+dying = Pipeline("dying", 1, [die], params=Params)
+recovering = Pipeline("recovering", 1, [die_once], params=Params)
+chatting = Pipeline("chatting", 1, [chatter, where], params=Params)
+holding = Pipeline("holding", 1, [hold_the_lock], params=Params)
+lingering = Pipeline("lingering", 1, [linger], params=Params)

@@ -1,0 +1,239 @@
+"""A real supervisor with real executor processes, and bodies that misbehave."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+
+from perago.app.follow import RunRequest, start_run
+from perago.authoring import load_pipeline
+from perago.bootstrap import (
+    Application,
+    EmbeddedExecutorFactory,
+    Worker,
+    open_application,
+    open_worker,
+)
+from perago.domain.attempt import Attempt, AttemptStatus
+from perago.domain.errors import WorkspaceRootLockedError
+from perago.domain.ids import BranchName, RepositoryName, WorkflowId
+from perago.domain.outcome import JsonObject, Outcome, Phase
+from perago.domain.workflow import WorkflowState, WorkflowStatus
+from perago.settings import Settings
+
+TROUBLE = Path(__file__).parents[1] / "acceptance" / "pipelines" / "trouble.py"
+REPOSITORY = RepositoryName("trouble")
+MAIN = BranchName("main")
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Remembers what a supervisor says."""
+
+    started: list[Attempt] = field(default_factory=list)
+    died: list[str] = field(default_factory=list)
+    progress: list[str] = field(default_factory=list)
+
+    def attempt_started(self, attempt: Attempt) -> None:
+        self.started.append(attempt)
+
+    def phase_started(self, attempt: Attempt, phase: Phase) -> None: ...
+
+    def phase_ended(self, attempt: Attempt, phase: Phase, seconds: float) -> None: ...
+
+    def transferred(self, attempt: Attempt, objects: int, size: int) -> None: ...
+
+    def progressed(self, attempt: Attempt, message: str, fraction: float | None) -> None:
+        self.progress.append(message)
+
+    def attempt_ended(self, attempt: Attempt, outcome: Outcome | None) -> None: ...
+
+    def executor_died(self, attempt: Attempt | None, how: str) -> None:
+        self.died.append(how)
+
+
+@dataclass(slots=True, kw_only=True)
+class Bench:
+    """An embedded home with one repository, and the means to run a pipeline on it."""
+
+    application: Application
+    recorder: Recorder = field(default_factory=Recorder)
+
+    def start(self, name: str, params: JsonObject | None = None) -> WorkflowId:
+        return start_run(
+            RunRequest(
+                pipeline=load_pipeline(f"{TROUBLE}:{name}", TROUBLE.parent),
+                params=params or {},
+                repository=REPOSITORY,
+                branch=MAIN,
+            ),
+            store=self.application.store,
+            orchestrator=self.application.orchestrator,
+        )
+
+    def work(self, name: str, workflow: WorkflowId, meddle: Callable[[Worker], None]) -> None:
+        """Supervise until the workflow is over, while `meddle` runs in a thread."""
+        pipeline = load_pipeline(f"{TROUBLE}:{name}", TROUBLE.parent)
+        factory = EmbeddedExecutorFactory(
+            settings=self.application.settings,
+            targets=(str(TROUBLE),),
+            search_path=TROUBLE.parent,
+        )
+        with open_worker(self.application, pipeline.tasks, factory, self.recorder) as worker:
+            meddler = threading.Thread(target=meddle, args=(worker,))
+            meddler.start()
+            worker.supervisor.run(lambda: self.state(workflow).status.is_terminal)
+            meddler.join()
+
+    def run(self, name: str, params: JsonObject | None = None) -> WorkflowState:
+        workflow = self.start(name, params)
+        self.work(name, workflow, lambda _: None)
+        return self.state(workflow)
+
+    def state(self, workflow: WorkflowId) -> WorkflowState:
+        return self.application.orchestrator.workflow(workflow)
+
+    def log_of(self, workflow: WorkflowId, step: str) -> str:
+        logs = self.application.settings.logs_directory / workflow
+        (path,) = logs.glob(f"{step}.*.log")
+        return path.read_text(encoding="utf-8", errors="replace")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    settings = Settings(home=tmp_path / "home", shutdown_grace_seconds=0.5)
+    with open_application(settings, create=True) as application:
+        application.store.create_repository(REPOSITORY, branch=MAIN)
+        yield Bench(application=application)
+
+
+def test_a_task_that_keeps_killing_executors_fails_for_good(bench: Bench) -> None:
+    state = bench.run("dying")
+
+    statuses = [task.status for task in state.tasks]
+    assert state.status is WorkflowStatus.FAILED
+    assert statuses == [
+        AttemptStatus.FAILED,
+        AttemptStatus.FAILED,
+        AttemptStatus.FAILED_WITH_TERMINAL_ERROR,
+    ]
+    assert "killed 3 executors" in (state.tasks[-1].reason or "")
+    assert bench.recorder.died == ["exit code 7"] * 3
+
+
+def test_a_killed_executor_is_replaced_and_its_directory_collected(bench: Bench) -> None:
+    state = bench.run("recovering")
+
+    assert state.status is WorkflowStatus.COMPLETED
+    assert [task.status for task in state.tasks] == [
+        AttemptStatus.FAILED,
+        AttemptStatus.COMPLETED,
+    ]
+    assert "killed by SIGKILL" in (state.tasks[0].reason or "")
+    attempts = bench.application.settings.attempts_root / "attempts"
+    assert list(attempts.iterdir()) == []
+    history = list(
+        bench.application.store.log(REPOSITORY, bench.application.store.head(REPOSITORY, MAIN).id)
+    )
+    assert len(history) == 2
+
+
+def test_what_a_body_prints_goes_to_its_log_and_what_it_changes_does_not_stay(
+    bench: Bench, tmp_path: Path
+) -> None:
+    state = bench.run("chatting", {"file": str(tmp_path / "cwd")})
+
+    assert state.status is WorkflowStatus.COMPLETED, state.reason
+    log = bench.log_of(state.id, "chatter")
+    for line in ("on stdout", "on stderr", "from the logger", "from a child", "binary"):
+        assert line in log
+    assert "attempt COMPLETED" in log
+    assert "body=" in log
+    assert Path((tmp_path / "cwd").read_text()) != Path("/")
+    assert bench.recorder.progress == ["half way"]
+    lines = bench.application.orchestrator.read_log(state.tasks[0].attempt.task_id)
+    assert [line.text for line in lines] == ["half way"]
+
+
+def test_a_body_that_never_lets_go_cannot_stall_its_lease(bench: Bench) -> None:
+    state = bench.run("holding", {"seconds": 4.0})
+
+    assert state.status is WorkflowStatus.COMPLETED, state.reason
+
+
+@pytest.mark.parametrize("stubborn", [0.0, 1.0], ids=["looks at cancelled", "ignores it"])
+def test_a_cancelled_attempt_ends_with_all_it_started(
+    bench: Bench, tmp_path: Path, stubborn: float
+) -> None:
+    pids = tmp_path / "pids"
+    workflow = bench.start("lingering", {"file": str(pids), "seconds": stubborn})
+
+    def cancel(_: Worker) -> None:
+        wait_for(pids)
+        bench.application.orchestrator.terminate(workflow, "enough")
+
+    bench.work("lingering", workflow, cancel)
+
+    assert bench.state(workflow).status is WorkflowStatus.TERMINATED
+    assert bench.state(workflow).tasks[0].status is AttemptStatus.CANCELED
+    assert_gone(pids)
+    head = bench.application.store.head(REPOSITORY, MAIN)
+    assert head.parents == (), "nothing was published"
+
+
+def test_a_stopped_worker_drains_then_reports_what_it_ended(bench: Bench, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    workflow = bench.start("lingering", {"file": str(pids), "seconds": 1.0})
+
+    def stop(worker: Worker) -> None:
+        wait_for(pids)
+        worker.supervisor.request_stop()
+
+    bench.work("lingering", workflow, stop)
+
+    task = bench.state(workflow).tasks[0]
+    assert task.status is AttemptStatus.FAILED
+    assert task.reason == "the worker was stopped"
+    assert_gone(pids)
+
+
+def test_a_second_worker_on_one_root_is_refused(bench: Bench) -> None:
+    pipeline = load_pipeline(f"{TROUBLE}:dying", TROUBLE.parent)
+    factory = EmbeddedExecutorFactory(
+        settings=bench.application.settings, targets=(str(TROUBLE),), search_path=TROUBLE.parent
+    )
+    with (
+        open_worker(bench.application, pipeline.tasks, factory, bench.recorder),
+        pytest.raises(WorkspaceRootLockedError),
+        open_worker(bench.application, pipeline.tasks, factory, bench.recorder),
+    ):
+        pass
+
+
+def wait_for(path: Path) -> None:
+    ends = time.monotonic() + 60
+    while not (path.exists() and path.read_text()):
+        assert time.monotonic() < ends, f"{path.name} never appeared"
+        time.sleep(0.02)
+
+
+def assert_gone(pids: Path) -> None:
+    """The processes end; a kill takes a moment to arrive on a busy machine."""
+    ends = time.monotonic() + 30
+    for pid in map(int, pids.read_text().split()):
+        while is_running(pid):
+            assert time.monotonic() < ends, f"process {pid} still runs"
+            time.sleep(0.02)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
