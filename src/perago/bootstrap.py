@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from perago.adapters.embedded.orchestrator import EmbeddedOrchestrator
-from perago.adapters.embedded.store import EmbeddedWorkspaceStore
+from perago.adapters.embedded.store import Durability, EmbeddedWorkspaceStore
 from perago.adapters.localfs.clock import SystemClock
 from perago.adapters.localfs.directories import LocalAttemptDirectories
 from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
 from perago.adapters.localfs.home import make_home, require_home
 from perago.adapters.localfs.root_lock import WorkspaceRootLock
+from perago.adapters.localfs.scan import scan_directory
+from perago.adapters.localfs.tree_index import TreeIndex
 from perago.adapters.spark import LocalSparkSessions, SparkSettings
+from perago.adapters.spark.gateway import require_pyspark
+from perago.adapters.spark.java import find_java
 from perago.app.run_attempt import AttemptPorts
 from perago.authoring import AnyTask, Declarations, load_targets
 from perago.domain.budget import heartbeat_interval_of, merge_timeout_of
 from perago.domain.ids import WorkerId
-from perago.ports import Clock, Fencing
+from perago.ports import Clock, Fencing, LocalTree
 from perago.runtime.events import WorkerEvents
 from perago.runtime.executor import ExecutorKit
 from perago.runtime.failpoints import RuleFailpoints, parse_failpoints
@@ -50,7 +56,7 @@ def open_application(settings: Settings, *, create: bool = False) -> Iterator[Ap
     clock = SystemClock()
     with ExitStack() as stack:
         store = stack.enter_context(
-            EmbeddedWorkspaceStore(settings.home, clock, durability=settings.durability)
+            EmbeddedWorkspaceStore(settings.home, clock, durability=Durability(settings.durability))
         )
         orchestrator = stack.enter_context(EmbeddedOrchestrator(settings.home, clock))
         yield Application(settings=settings, clock=clock, store=store, orchestrator=orchestrator)
@@ -71,7 +77,9 @@ class EmbeddedExecutorFactory:
         declarations = load_targets(self.targets, self.search_path)
         scratch = settings.attempts_root / "spark" / f"executor-{number}"
         ports = AttemptPorts(
-            store=EmbeddedWorkspaceStore(settings.home, clock, durability=settings.durability),
+            store=EmbeddedWorkspaceStore(
+                settings.home, clock, durability=Durability(settings.durability)
+            ),
             orchestrator=EmbeddedOrchestrator(settings.home, clock),
             directories=LocalAttemptDirectories(settings.attempts_root),
             guardrails=LocalGuardrailEvaluator(),
@@ -155,3 +163,15 @@ def spark_settings(settings: Settings) -> SparkSettings:
         memory_mb=settings.spark_memory_mb,
         conf=dict(settings.spark_conf),
     )
+
+
+def describe_spark() -> str:
+    """The Spark and the Java that tasks get; `EnvironmentUnfitError` where either is missing."""
+    require_pyspark()
+    java = find_java(os.environ)
+    return f"pyspark {importlib.metadata.version('pyspark')}, Java {java.version} in {java.home}"
+
+
+def scan_tree(directory: Path) -> LocalTree:
+    """The files of any directory, hashed; for imports."""
+    return scan_directory(directory, TreeIndex())

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from perago.domain.errors import AlreadyExistsInStoreError, UsageError
 from perago.domain.ids import BranchName, RepositoryName
+from perago.domain.outcome import JsonObject
 from perago.domain.workflow import WorkflowState
 from perago.ports import Orchestrator, WorkspaceStore
 
@@ -21,6 +24,16 @@ def ensure_repository(
     return True
 
 
+def find_unfinished(
+    orchestrator: Orchestrator, repository: RepositoryName, branch: BranchName
+) -> WorkflowState | None:
+    """A run that may still write the branch."""
+    for run in orchestrator.workflows(limit=1000):
+        if not run.status.is_terminal and _target_of(run) == (repository, branch):
+            return run
+    return None
+
+
 def refuse_unfinished(
     orchestrator: Orchestrator, repository: RepositoryName, branch: BranchName
 ) -> None:
@@ -28,14 +41,43 @@ def refuse_unfinished(
 
     Both would start from the same commit, and the fence would fail one of them half-way.
     """
-    for run in orchestrator.workflows(limit=1000):
-        if not run.status.is_terminal and _target_of(run) == (repository, branch):
-            raise UsageError(
-                f"run {run.id} ({run.name}) on {repository}/{branch} is not finished, "
-                "and two runs cannot advance one branch",
-                hint=f"go on with it: `perago run TARGET --continue {run.id}`; "
-                f"or end it: `perago cancel {run.id}`",
-            )
+    run = find_unfinished(orchestrator, repository, branch)
+    if run is not None:
+        raise UsageError(
+            f"run {run.id} ({run.name}) on {repository}/{branch} is not finished, "
+            "and two runs cannot advance one branch",
+            hint=f"go on with it: `perago run TARGET --continue {run.id}`; "
+            f"or end it: `perago cancel {run.id}`",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenInput:
+    """What somebody who continues a run says that it was started with; None is unsaid."""
+
+    repository: str | None = None
+    branch: str | None = None
+    ref: str | None = None
+    params: JsonObject | None = None
+
+
+def refuse_contradiction(run: WorkflowState, given: GivenInput, store: WorkspaceStore) -> None:
+    """Raise when a run was started with something else than is said: it keeps what it has."""
+    workspace = run.input.get("workspace")
+    has = workspace if isinstance(workspace, dict) else {}
+    repository = str(has.get("repository"))
+    said = {"--repo": given.repository, "--branch": given.branch, "--ref": given.ref}
+    kept = {"--repo": repository, "--branch": has.get("branch"), "--ref": has.get("ref")}
+    if given.ref is not None and has:
+        said["--ref"] = store.resolve(RepositoryName(repository), given.ref)
+    wrong = [name for name, value in said.items() if value is not None and value != kept[name]]
+    if given.params is not None and given.params != run.input.get("params"):
+        wrong.append("--param")
+    if wrong:
+        raise UsageError(
+            f"run {run.id} was started with another {wrong[0]}, and keeps it",
+            hint=f"leave {wrong[0]} out; `perago status {run.id} --json` shows the run's input",
+        )
 
 
 def _target_of(run: WorkflowState) -> tuple[object, object] | None:

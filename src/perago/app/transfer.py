@@ -81,8 +81,10 @@ def export_directory(
     on_transfer: OnTransfer,
 ) -> int:
     """Write the objects below a prefix into an empty directory; return how many."""
-    if directory.exists() and any(directory.iterdir()):
-        raise UsageError(f"{directory} is not empty", hint="export into a new directory")
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise UsageError(
+            f"{directory} is no empty directory", hint="export into an empty or a new one"
+        )
     layout = map_objects(prefix, store.list_objects(repository, commit, prefix.key))
     directory.mkdir(parents=True, exist_ok=True)
     for path in layout.markers:

@@ -1,0 +1,37 @@
+"""The home directory: where everything that Perago keeps on this machine lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perago.domain.errors import EnvironmentUnfitError, UsageError
+
+_IGNORE_FILE = ".gitignore"
+
+
+def make_home(home: Path) -> bool:
+    """Create the home unless it exists; say whether it was created.
+
+    A home stands in a project by default, and a store does not belong into its Git history.
+    """
+    if home.is_dir():
+        return False
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        (home / _IGNORE_FILE).write_text("*\n", encoding="ascii")
+    except OSError as error:
+        raise EnvironmentUnfitError(
+            f"cannot create the home {home}: {error.strerror}",
+            hint="make its parent writable, or choose another home (--home or PERAGO_HOME)",
+        ) from error
+    return True
+
+
+def require_home(home: Path) -> None:
+    """Raise where there is no home: a question about nothing was asked in the wrong place."""
+    if not home.is_dir():
+        raise UsageError(
+            f"there is no Perago home at {home}",
+            hint="change to the project's directory, or name the home (--home or PERAGO_HOME); "
+            "`perago run` and `perago store init` make one",
+        )

@@ -1,0 +1,183 @@
+"""The steps of a run as a board of lines, kept up to date by events.
+
+Invariant: what the orchestrator says of a step wins over what its executor said.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from perago.domain.attempt import Attempt, AttemptStatus
+from perago.domain.outcome import Completed, Failed, JsonObject, Outcome, Phase, TerminalFailure
+from perago.domain.workflow import TaskState, WorkflowState
+
+STRUCTURAL_TYPES = ("FORK_JOIN", "JOIN")
+"""They hold steps together and are none."""
+
+
+class StepStatus(Enum):
+    """How a step stands, as people see it."""
+
+    PENDING = auto()
+    RUNNING = auto()
+    WAITING = auto()
+    RETRYING = auto()
+    COMPLETED = auto()
+    FAILED = auto()
+    CANCELLED = auto()
+
+
+@dataclass(slots=True, kw_only=True)
+class StepLine:
+    """One step; `began` is on the board's clock, `seconds` is set once it is over."""
+
+    reference: str
+    kind: str = "SIMPLE"
+    status: StepStatus = StepStatus.PENDING
+    phase: Phase | None = None
+    message: str = ""
+    fraction: float | None = None
+    objects: int = 0
+    size: int = 0
+    retries: int = 0
+    began: float | None = None
+    seconds: float | None = None
+
+
+def plan_lines(definition: JsonObject) -> list[StepLine]:
+    """The steps of a WorkflowDef in order, those inside branches included."""
+    return [
+        StepLine(reference=str(task["taskReferenceName"]), kind=str(task["type"]))
+        for task in walk_tasks(definition)
+        if task.get("type") not in STRUCTURAL_TYPES
+    ]
+
+
+def walk_tasks(definition: JsonObject) -> Iterator[JsonObject]:
+    """The workflow tasks of a WorkflowDef in order, those inside branches included."""
+    yield from _walk(definition.get("tasks"))
+
+
+def _walk(tasks: object) -> Iterator[JsonObject]:
+    for task in tasks if isinstance(tasks, list) else ():
+        if isinstance(task, list):
+            yield from _walk(task)
+        elif isinstance(task, dict):
+            yield task
+            yield from _walk(task.get("forkTasks"))
+
+
+class Board:
+    """Lines by reference name. Written by the supervisor's thread, read by the one that draws."""
+
+    def __init__(self, lines: Sequence[StepLine], now: Callable[[], float]) -> None:
+        self._lines = {line.reference: line for line in lines}
+        self._now = now
+        self._lock = threading.Lock()
+
+    def lines(self) -> list[StepLine]:
+        """A copy of all lines, `seconds` as of now."""
+        with self._lock:
+            return [replace(line, seconds=self._elapsed(line)) for line in self._lines.values()]
+
+    def line(self, reference: str) -> StepLine:
+        """A copy of one step's line."""
+        with self._lock:
+            line = self._line(reference)
+            return replace(line, seconds=self._elapsed(line))
+
+    def start(self, attempt: Attempt) -> None:
+        """An attempt of the step began."""
+        with self._lock:
+            old = self._line(attempt.reference_name)
+            self._lines[old.reference] = StepLine(
+                reference=old.reference,
+                kind=old.kind,
+                status=StepStatus.RUNNING,
+                retries=attempt.retry_count,
+                # A step takes as long as all its attempts.
+                began=self._now() if old.began is None else old.began,
+            )
+
+    def enter(self, attempt: Attempt, phase: Phase) -> None:
+        """The attempt entered a phase."""
+        with self._lock:
+            self._line(attempt.reference_name).phase = phase
+
+    def move(self, attempt: Attempt, objects: int, size: int) -> None:
+        """The attempt moved objects."""
+        with self._lock:
+            line = self._line(attempt.reference_name)
+            line.objects += objects
+            line.size += size
+
+    def tell(self, attempt: Attempt, message: str, fraction: float | None) -> None:
+        """The body said how far it is."""
+        with self._lock:
+            line = self._line(attempt.reference_name)
+            line.message, line.fraction = message, fraction
+
+    def end(self, attempt: Attempt, outcome: Outcome | None) -> None:
+        """The attempt is over; whether it is retried, the orchestrator says later."""
+        with self._lock:
+            line = self._line(attempt.reference_name)
+            line.seconds = self._elapsed(line)
+            line.fraction = None
+            match outcome:
+                case Completed():
+                    line.status, line.phase, line.message = StepStatus.COMPLETED, None, ""
+                case Failed() | TerminalFailure():
+                    line.status, line.message = StepStatus.FAILED, outcome.reason
+                case None:
+                    line.status, line.message = StepStatus.FAILED, "given up"
+
+    def observe(self, workflow: WorkflowState) -> None:
+        """Correct every line by what the orchestrator says."""
+        with self._lock:
+            for task in _latest(workflow.tasks):
+                if task.task_type in STRUCTURAL_TYPES:
+                    continue
+                line = self._line(task.attempt.reference_name)
+                line.kind = task.task_type
+                line.status = _status_of(task)
+                line.retries = task.attempt.retry_count
+                if task.status.is_terminal and line.seconds is None:
+                    line.seconds = _seconds_of(task)
+                if line.status is StepStatus.FAILED and task.reason is not None:
+                    line.message = task.reason
+
+    def _line(self, reference: str) -> StepLine:
+        return self._lines.setdefault(reference, StepLine(reference=reference))
+
+    def _elapsed(self, line: StepLine) -> float | None:
+        if line.seconds is not None or line.began is None:
+            return line.seconds
+        return self._now() - line.began
+
+
+def _latest(tasks: Iterable[TaskState]) -> Iterable[TaskState]:
+    return {task.attempt.reference_name: task for task in tasks}.values()
+
+
+def _seconds_of(task: TaskState) -> float | None:
+    if task.started_at is None or task.ended_at is None:
+        return None
+    return (task.ended_at - task.started_at).total_seconds()
+
+
+def _status_of(task: TaskState) -> StepStatus:
+    match task.status:
+        case AttemptStatus.SCHEDULED:
+            return StepStatus.RETRYING if task.attempt.retry_count else StepStatus.PENDING
+        case AttemptStatus.IN_PROGRESS:
+            waits = task.task_type in ("HUMAN", "WAIT")
+            return StepStatus.WAITING if waits else StepStatus.RUNNING
+        case AttemptStatus.COMPLETED | AttemptStatus.COMPLETED_WITH_ERRORS | AttemptStatus.SKIPPED:
+            return StepStatus.COMPLETED
+        case AttemptStatus.CANCELED:
+            return StepStatus.CANCELLED
+        case _:
+            return StepStatus.FAILED

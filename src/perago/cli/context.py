@@ -1,0 +1,59 @@
+"""What every command has: the global options, the settings that follow, and its help."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from perago.cli.errors import ExitCode
+from perago.settings import ResolvedSettings, Settings, resolve_settings
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Answer with JSON on stdout.")]
+
+EXIT_CODES = "Exit codes: " + ", ".join(f"{code} {code.meaning}" for code in ExitCode)
+
+_HELP_WIDTH = 74
+"""What fits into a terminal of 80 columns beside the margins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalOptions:
+    """The options before the command's name."""
+
+    home: Path | None = None
+
+    def resolve(self, **flags: object) -> ResolvedSettings:
+        """The settings, each flag over every other source; None is a flag that was not given."""
+        return resolve_settings(flags={"home": self.home, **flags})
+
+    def settings(self, **flags: object) -> Settings:
+        """The settings without their sources."""
+        return self.resolve(**flags).settings
+
+    def command(self, *words: str) -> str:
+        """A command line to show: one that works from here, with the same home."""
+        given = () if self.home is None else ("--home", str(self.home))
+        return shlex.join(("perago", *given, *words))
+
+
+def options_of(context: typer.Context) -> GlobalOptions:
+    """The global options of this call."""
+    options = context.obj
+    return options if isinstance(options, GlobalOptions) else GlobalOptions()
+
+
+def help_text(summary: str, examples: dict[str, str], *details: str) -> str:
+    """A command's help: what it does, then examples, then the rest."""
+    width = max(len(command) for command in examples)
+    fits = all(width + len(note) < _HELP_WIDTH for note in examples.values())
+    lines = ["[bold]Examples:[/bold]"]
+    for command, note in examples.items():
+        shown = f"[cyan]{escape(command)}[/cyan]"
+        gap = " " * (width - len(command) + 2) if fits else "\n    "
+        lines.append(f"{shown}{gap}{escape(note)}" if note else shown)
+    return "\n\n".join([escape(summary), "\n".join(lines), *map(escape, details)])

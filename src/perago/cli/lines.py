@@ -1,0 +1,208 @@
+"""A run as lines: plain ones for logs and pipes, JSON ones for programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import datetime
+from types import TracebackType
+from typing import Self
+
+from perago.cli.board import Board
+from perago.cli.output import Output, plural, short, show_bytes, show_seconds
+from perago.cli.views import RunHeader, say_stopping, say_waiting
+from perago.domain.attempt import Attempt
+from perago.domain.outcome import Completed, JsonValue, Outcome, Phase
+from perago.domain.workflow import TaskState, WorkflowState
+
+_STDERR = 2
+
+
+class PlainView:
+    """One line per event."""
+
+    def __init__(self, output: Output, board: Board, now: Callable[[], datetime]) -> None:
+        self._output = output
+        self._board = board
+        self._now = now
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        pass
+
+    def run_began(self, header: RunHeader) -> None:
+        """Say which run this is."""
+        workflow = header.workflow
+        verb = "continuing run" if header.continued else "run"
+        where = ""
+        if header.workspace is not None:
+            where = f" on {header.workspace[0]} from {short(header.workspace[1])}"
+        self._line(f"{verb} {workflow.id}: {workflow.name} v{workflow.version}{where}")
+
+    def observed(self, workflow: WorkflowState) -> None:
+        """Keep the board right; a line is only made of an event."""
+        self._board.observe(workflow)
+
+    def step_waits(self, task: TaskState, how_to_complete: str | None) -> None:
+        """Say what to do."""
+        self._line(f"{task.attempt.reference_name}: {say_waiting(task, how_to_complete)}")
+
+    def stop_requested(self, *, hurry: bool) -> None:
+        """Say so at once, around every buffer and lock: this is a signal handler."""
+        os.write(_STDERR, f"{say_stopping(hurry=hurry)}\n".encode())
+
+    def warn(self, text: str) -> None:
+        """Say it beside the answer."""
+        self._output.note(f"warning: {text}")
+
+    def attempt_started(self, attempt: Attempt) -> None:
+        """A line."""
+        self._board.start(attempt)
+        retry = f" again (retry {attempt.retry_count})" if attempt.retry_count else ""
+        self._line(f"{attempt.reference_name}: started{retry}")
+
+    def phase_started(self, attempt: Attempt, phase: Phase) -> None:
+        """No line: there are a dozen phases."""
+        self._board.enter(attempt, phase)
+
+    def phase_ended(self, attempt: Attempt, phase: Phase, seconds: float) -> None:
+        """No line either."""
+
+    def transferred(self, attempt: Attempt, objects: int, size: int) -> None:
+        """Told when the attempt ends."""
+        self._board.move(attempt, objects, size)
+
+    def progressed(self, attempt: Attempt, message: str, fraction: float | None) -> None:
+        """What the body says is worth a line."""
+        share = "" if fraction is None else f" ({fraction:.0%})"
+        self._line(f"{attempt.reference_name}: {message}{share}")
+
+    def attempt_ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
+        """A line with what it cost, or why it failed."""
+        self._board.end(attempt, outcome)
+        line = self._board.line(attempt.reference_name)
+        name, took = attempt.reference_name, show_seconds(line.seconds or 0.0)
+        match outcome:
+            case Completed():
+                moved = f", {plural(line.objects, 'object')}, {show_bytes(line.size)}"
+                self._line(f"{name}: completed in {took}{moved if line.objects else ''}")
+            case None:
+                self._line(f"{name}: given up after {took}")
+            case _:
+                self._line(f"{name}: failed in {outcome.phase} after {took}: {outcome.reason}")
+
+    def executor_died(self, attempt: Attempt | None, how: str) -> None:
+        """A line."""
+        where = f" in {attempt.reference_name}" if attempt is not None else ""
+        self._line(f"an executor died{where}: {how}")
+
+    def _line(self, text: str) -> None:
+        self._output.say(f"{self._now().astimezone():%H:%M:%S} {text}")
+
+
+class JsonView:
+    """One JSON object per event and line; `event` says which, `run` and `step` whose."""
+
+    def __init__(self, output: Output, now: Callable[[], datetime]) -> None:
+        self._output = output
+        self._now = now
+        self._run = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        pass
+
+    def run_began(self, header: RunHeader) -> None:
+        """The first line."""
+        workflow = header.workflow
+        self._run = workflow.id
+        workspace: JsonValue = None
+        if header.workspace is not None:
+            workspace = {"target": header.workspace[0], "ref": header.workspace[1]}
+        self._emit(
+            "run_began",
+            name=workflow.name,
+            version=workflow.version,
+            continued=header.continued,
+            workspace=workspace,
+        )
+
+    def observed(self, workflow: WorkflowState) -> None:
+        """Events say it all."""
+
+    def step_waits(self, task: TaskState, how_to_complete: str | None) -> None:
+        """A line."""
+        self._emit(
+            "step_waits",
+            step=task.attempt.reference_name,
+            type=task.task_type,
+            complete_with=how_to_complete,
+        )
+
+    def stop_requested(self, *, hurry: bool) -> None:
+        """On stderr: a signal handler must not write into the middle of a JSON line."""
+        os.write(_STDERR, f"{say_stopping(hurry=hurry)}\n".encode())
+
+    def warn(self, text: str) -> None:
+        """A line."""
+        self._emit("warning", message=text)
+
+    def attempt_started(self, attempt: Attempt) -> None:
+        """A line."""
+        self._emit("step_started", attempt, task=attempt.task_name, task_id=attempt.task_id)
+
+    def phase_started(self, attempt: Attempt, phase: Phase) -> None:
+        """Told when it ends."""
+
+    def phase_ended(self, attempt: Attempt, phase: Phase, seconds: float) -> None:
+        """A line."""
+        self._emit("phase_ended", attempt, phase=phase.value, seconds=round(seconds, 6))
+
+    def transferred(self, attempt: Attempt, objects: int, size: int) -> None:
+        """A line; at most ten a second."""
+        self._emit("transferred", attempt, objects=objects, bytes=size)
+
+    def progressed(self, attempt: Attempt, message: str, fraction: float | None) -> None:
+        """A line."""
+        self._emit("progress", attempt, message=message, fraction=fraction)
+
+    def attempt_ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
+        """A line with the output or the reason."""
+        match outcome:
+            case Completed():
+                self._emit("step_completed", attempt, output=outcome.output)
+            case None:
+                self._emit("step_given_up", attempt)
+            case _:
+                self._emit(
+                    "step_failed",
+                    attempt,
+                    status=outcome.status.value,
+                    phase=outcome.phase.value,
+                    reason=outcome.reason,
+                )
+
+    def executor_died(self, attempt: Attempt | None, how: str) -> None:
+        """A line."""
+        self._emit("executor_died", attempt, how=how)
+
+    def _emit(self, event: str, attempt: Attempt | None = None, **fields: JsonValue) -> None:
+        whose: dict[str, JsonValue] = {"event": event, "at": self._now().isoformat()}
+        whose["run"] = self._run
+        if attempt is not None:
+            whose |= {"step": attempt.reference_name, "retry": attempt.retry_count}
+        self._output.event(whose | fields)

@@ -1,0 +1,157 @@
+"""A run on a terminal: one line per step, redrawn in place."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from perago.cli.board import Board, StepLine, StepStatus
+from perago.cli.output import plural, printable, short, short_run, show_bytes, show_seconds
+from perago.cli.views import RunHeader, say_stopping, say_waiting
+from perago.domain.attempt import Attempt
+from perago.domain.outcome import Outcome, Phase
+from perago.domain.workflow import TaskState, WorkflowState
+
+_REDRAWS_PER_SECOND = 10
+
+_ICONS = {
+    StepStatus.PENDING: ("·", "dim"),
+    StepStatus.WAITING: ("◆", "yellow"),
+    StepStatus.RETRYING: ("↻", "yellow"),
+    StepStatus.COMPLETED: ("✓", "green"),
+    StepStatus.FAILED: ("✗", "red"),
+    StepStatus.CANCELLED: ("-", "dim"),
+}
+
+
+class LiveView:
+    """Draws a board several times a second; what is said once goes above it."""
+
+    def __init__(self, console: Console, board: Board) -> None:
+        self._console = console
+        self._board = board
+        self._spinners: dict[str, Spinner] = {}
+        self._notice = ""
+        self._live = Live(
+            get_renderable=self._draw,
+            console=console,
+            refresh_per_second=_REDRAWS_PER_SECOND,
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._live.stop()
+
+    def run_began(self, header: RunHeader) -> None:
+        """Say which run this is, above the board."""
+        workflow = header.workflow
+        verb = "continuing" if header.continued else "run"
+        text = Text(f"{verb} {short_run(workflow.id)}  {workflow.name} v{workflow.version}")
+        if header.workspace is not None:
+            text.append(f"  on {header.workspace[0]} from {short(header.workspace[1])}", "dim")
+        self._console.print(text)
+
+    def observed(self, workflow: WorkflowState) -> None:
+        """Let the orchestrator's word stand."""
+        self._board.observe(workflow)
+
+    def step_waits(self, task: TaskState, how_to_complete: str | None) -> None:
+        """Say what to do, above the board, where it can be copied."""
+        self._say(f"{task.attempt.reference_name} {say_waiting(task, how_to_complete)}", "yellow")
+
+    def stop_requested(self, *, hurry: bool) -> None:
+        """Show it with the next redraw."""
+        self._notice = say_stopping(hurry=hurry)
+
+    def warn(self, text: str) -> None:
+        """Say it above the board."""
+        self._say(f"warning: {text}", "yellow")
+
+    def attempt_started(self, attempt: Attempt) -> None:
+        """The step runs."""
+        self._board.start(attempt)
+
+    def phase_started(self, attempt: Attempt, phase: Phase) -> None:
+        """The step is in a phase."""
+        self._board.enter(attempt, phase)
+
+    def phase_ended(self, attempt: Attempt, phase: Phase, seconds: float) -> None:
+        """The next phase will show."""
+
+    def transferred(self, attempt: Attempt, objects: int, size: int) -> None:
+        """Count what was moved."""
+        self._board.move(attempt, objects, size)
+
+    def progressed(self, attempt: Attempt, message: str, fraction: float | None) -> None:
+        """Show what the body says."""
+        self._board.tell(attempt, message, fraction)
+
+    def attempt_ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
+        """The step is done or not."""
+        self._board.end(attempt, outcome)
+
+    def executor_died(self, attempt: Attempt | None, how: str) -> None:
+        """A death is worth a line that stays."""
+        where = f" in {attempt.reference_name}" if attempt is not None else ""
+        self._say(f"an executor died{where}: {how}", "red")
+
+    def _say(self, text: str, style: str) -> None:
+        self._console.print(Text(printable(text), style=style))
+
+    def _draw(self) -> RenderableType:
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for line in self._board.lines():
+            table.add_row(
+                self._icon(line),
+                Text(line.reference, style="bold" if line.status is StepStatus.RUNNING else ""),
+                Text(describe_work(line), overflow="ellipsis", no_wrap=True),
+                Text(_describe_transfer(line), style="dim", no_wrap=True),
+                Text("" if line.seconds is None else show_seconds(line.seconds), no_wrap=True),
+                Text(f"retry {line.retries}" if line.retries else "", style="yellow"),
+            )
+        return Group(table, Text(self._notice, style="yellow")) if self._notice else table
+
+    def _icon(self, line: StepLine) -> RenderableType:
+        if line.status is StepStatus.RUNNING:
+            # One spinner per step, kept: its first frame is when it was made.
+            return self._spinners.setdefault(line.reference, Spinner("dots", style="cyan"))
+        icon, style = _ICONS[line.status]
+        return Text(icon, style=style)
+
+
+def describe_work(line: StepLine) -> str:
+    """What a step is doing, in a few words."""
+    words = printable(line.message).partition("\n")[0]
+    match line.status:
+        case StepStatus.RUNNING:
+            share = "" if line.fraction is None else f" {line.fraction:.0%}"
+            parts = [str(line.phase or "starting"), f"{words}{share}".strip()]
+            return "  ".join(filter(None, parts))
+        case StepStatus.FAILED:
+            return words
+        case StepStatus.WAITING:
+            return "waits for a person" if line.kind == "HUMAN" else "waits"
+        case StepStatus.RETRYING:
+            return "is tried again soon"
+        case _:
+            return ""
+
+
+def _describe_transfer(line: StepLine) -> str:
+    if not line.objects:
+        return ""
+    return f"{plural(line.objects, 'object')}, {show_bytes(line.size)}"

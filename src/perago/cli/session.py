@@ -1,0 +1,158 @@
+"""Drives one run to its end: worker, view and signals around a supervisor.
+
+Invariant: the workspace root is locked before a run begins, so that a second worker fails without
+having started anything.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from perago.app.run_report import RunReport, build_run_report
+from perago.authoring import Pipeline
+from perago.bootstrap import Application, EmbeddedExecutorFactory, Worker, open_worker
+from perago.cli.board import Board, plan_lines
+from perago.cli.context import GlobalOptions
+from perago.cli.errors import ExitCode
+from perago.cli.follower import RunFollower, WarningHandler
+from perago.cli.lines import JsonView, PlainView
+from perago.cli.live import LiveView
+from perago.cli.output import Output, short_run
+from perago.cli.views import RunHeader, RunView
+from perago.domain.errors import PeragoError
+from perago.domain.workflow import WorkflowState, WorkflowStatus
+from perago.runtime.signals import stop_on_signals
+from perago.runtime.supervisor import Supervisor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """The code of a run: executors load it again, from the same place."""
+
+    pipeline: Pipeline
+    target: str
+    search_path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """How the driving ended; the run itself may go on later."""
+
+    report: RunReport
+    interrupted: bool
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """By the run's status; a run that is not over was interrupted."""
+        status = self.report.workflow.status
+        if not status.is_terminal:
+            return ExitCode.INTERRUPTED
+        return ExitCode.SUCCESS if status is WorkflowStatus.COMPLETED else ExitCode.FAILED
+
+
+class Driver:
+    """Everything that driving a run needs, whichever run it is."""
+
+    def __init__(self, application: Application, options: GlobalOptions, output: Output) -> None:
+        self._application = application
+        self._options = options
+        self._output = output
+
+    def drive(
+        self,
+        job: Job,
+        begin: Callable[[Worker], WorkflowState],
+        *,
+        continued: bool = False,
+        on_death: Callable[[str], None] | None = None,
+    ) -> RunEnd:
+        """Lock the root, begin the run, and work until it is over or a signal comes.
+
+        `on_death` hears the reference name of every step whose executor died.
+        """
+        application = self._application
+        view = self._make_view(job.pipeline)
+        follower = RunFollower(view, application.orchestrator, self._how_to_complete, on_death)
+        factory = EmbeddedExecutorFactory(
+            settings=application.settings, targets=(job.target,), search_path=job.search_path
+        )
+        with open_worker(application, job.pipeline.tasks, factory, follower) as worker:
+            stop = _Stop(worker.supervisor, view)
+            with stop_on_signals(stop):
+                workflow = begin(worker)
+                with view, _warnings_in(view):
+                    view.run_began(_header(workflow, continued=continued))
+                    follower.follow(workflow)
+                    self._supervise(worker, follower, job, workflow)
+                    view.observed(application.orchestrator.workflow(workflow.id))
+        return RunEnd(report=self.report(workflow), interrupted=stop.count > 0)
+
+    def _supervise(
+        self, worker: Worker, follower: RunFollower, job: Job, workflow: WorkflowState
+    ) -> None:
+        try:
+            worker.supervisor.run(follower.is_done)
+        except PeragoError:
+            # The run itself is unharmed: once the cause is gone, it can go on.
+            self._output.note(
+                f"the run goes on with: {continue_command(self._options, job, workflow)}"
+            )
+            raise
+
+    def report(self, workflow: WorkflowState) -> RunReport:
+        """What a run came to so far."""
+        application = self._application
+        return build_run_report(application.orchestrator.workflow(workflow.id), application.store)
+
+    def _make_view(self, pipeline: Pipeline) -> RunView:
+        clock = self._application.clock
+        if self._output.as_json:
+            return JsonView(self._output, clock.now)
+        board = Board(plan_lines(pipeline.workflow_definition()), clock.elapsed)
+        if self._output.is_live:
+            return LiveView(self._output.console, board)
+        return PlainView(self._output, board, clock.now)
+
+    def _how_to_complete(self, run: str, reference: str) -> str:
+        return self._options.command("complete", short_run(run), reference)
+
+
+def continue_command(options: GlobalOptions, job: Job, workflow: WorkflowState) -> str:
+    """The command that goes on with a run."""
+    return options.command("run", job.target, "--continue", workflow.id)
+
+
+class _Stop:
+    """What a signal does: drain at first, hurry from the second on."""
+
+    def __init__(self, supervisor: Supervisor, view: RunView) -> None:
+        self._supervisor = supervisor
+        self._view = view
+        self.count = 0
+
+    def __call__(self) -> None:
+        self._supervisor.request_stop()
+        self._view.stop_requested(hurry=self.count > 0)
+        self.count += 1
+
+
+def _header(workflow: WorkflowState, *, continued: bool) -> RunHeader:
+    workspace = workflow.input.get("workspace")
+    place = None
+    if isinstance(workspace, dict):
+        place = f"{workspace['repository']}@{workspace['branch']}", str(workspace["ref"])
+    return RunHeader(workflow=workflow, continued=continued, workspace=place)
+
+
+@contextmanager
+def _warnings_in(view: RunView) -> Iterator[None]:
+    logger, handler = logging.getLogger("perago"), WarningHandler(view)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)

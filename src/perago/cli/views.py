@@ -1,0 +1,70 @@
+"""What shows a run while it goes on; one view for each kind of reader.
+
+A view hears of one run only. It is entered before the run begins and left when it is over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from perago.domain.workflow import TaskState, WorkflowState
+from perago.runtime.events import WorkerEvents
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHeader:
+    """What is known when a run begins. `workspace` is `REPO@BRANCH` and the input commit."""
+
+    workflow: WorkflowState
+    continued: bool
+    workspace: tuple[str, str] | None
+
+
+class RunView(WorkerEvents, Protocol):
+    """Hears what happens to a run."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def run_began(self, header: RunHeader) -> None:
+        """The workflow instance exists, or was found."""
+        ...
+
+    def observed(self, workflow: WorkflowState) -> None:
+        """What the orchestrator says, whenever it was asked."""
+        ...
+
+    def step_waits(self, task: TaskState, how_to_complete: str | None) -> None:
+        """A step waits for a person, or, without a command that completes it, for a time."""
+        ...
+
+    def stop_requested(self, *, hurry: bool) -> None:
+        """A signal came. Called inside its handler: no lock may be taken here."""
+        ...
+
+    def warn(self, text: str) -> None:
+        """Something is wrong and work goes on."""
+        ...
+
+
+def say_waiting(task: TaskState, how_to_complete: str | None) -> str:
+    """What a waiting step waits for, and what to do."""
+    if how_to_complete is not None:
+        return f"waits for a person; complete it with `{how_to_complete}`"
+    until = task.input.get("until") or task.input.get("duration")
+    return f"waits ({until})" if until else "waits"
+
+
+def say_stopping(*, hurry: bool) -> str:
+    """What a signal leads to."""
+    if hurry:
+        return "stopping now: running attempts are given up"
+    return "stopping: running attempts may finish; Ctrl-C again gives them up"

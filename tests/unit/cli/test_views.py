@@ -1,0 +1,167 @@
+import json
+import re
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from perago.cli.board import Board, StepLine, StepStatus
+from perago.cli.lines import JsonView, PlainView
+from perago.cli.live import LiveView, describe_work
+from perago.cli.output import Output
+from perago.cli.views import RunHeader, RunView
+from perago.domain.attempt import AttemptStatus
+from perago.domain.outcome import Completed, Failed, Phase
+from perago.testing import FakeClock
+from tests.unit.cli.runs import attempt, run_of, state
+
+HEADER = RunHeader(
+    workflow=run_of(), continued=False, workspace=("flights@main", "0123456789abcdef")
+)
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+WAITING = state("approve", AttemptStatus.IN_PROGRESS, kind="HUMAN")
+
+
+def tell_a_story(view: RunView, clock: FakeClock) -> None:
+    """A run with everything: a failure, a death, a retry, a person."""
+    with view:
+        view.run_began(HEADER)
+        view.attempt_started(attempt())
+        view.phase_started(attempt(), Phase.BODY)
+        view.progressed(attempt(), "reading", 0.25)
+        view.transferred(attempt(), 2, 3_000)
+        view.phase_ended(attempt(), Phase.BODY, 1.5)
+        clock.advance(2)
+        view.attempt_ended(attempt(), Failed(reason="ValueError: no", phase=Phase.BODY))
+        view.attempt_started(attempt(retry=1))
+        view.executor_died(attempt(retry=1), "killed by SIGKILL")
+        view.attempt_ended(attempt(retry=1), None)
+        view.attempt_started(attempt(retry=2))
+        view.transferred(attempt(retry=2), 1, 10)
+        view.attempt_ended(attempt(retry=2), Completed(output={"result": {}}))
+        view.step_waits(WAITING, "perago complete 11111111 approve")
+        view.executor_died(None, "exit code 1")
+        view.warn("cannot poll")
+        view.observed(run_of(state(retry=2), WAITING))
+
+
+def test_plain_lines_tell_every_event(capfd: pytest.CaptureFixture[str]) -> None:
+    clock = FakeClock()
+    board = Board([StepLine(reference="clean")], clock.elapsed)
+
+    tell_a_story(PlainView(Output(), board, clock.now), clock)
+
+    said = capfd.readouterr()
+    lines = [line.partition(" ")[2] for line in said.out.splitlines()]
+    assert lines == [
+        "run 11111111-aaaa: flights v2 on flights@main from 0123456789ab",
+        "clean: started",
+        "clean: reading (25%)",
+        "clean: failed in body after 2.00 s: ValueError: no",
+        "clean: started again (retry 1)",
+        "an executor died in clean: killed by SIGKILL",
+        "clean: given up after 2.00 s",
+        "clean: started again (retry 2)",
+        "clean: completed in 2.00 s, 1 object, 10 B",
+        "approve: waits for a person; complete it with `perago complete 11111111 approve`",
+        "an executor died: exit code 1",
+    ]
+    assert said.err == "warning: cannot poll\n"
+
+
+def test_json_lines_tell_every_event(capfd: pytest.CaptureFixture[str]) -> None:
+    clock = FakeClock()
+
+    tell_a_story(JsonView(Output(as_json=True), clock.now), clock)
+
+    said = capfd.readouterr()
+    events = [json.loads(line) for line in said.out.splitlines()]
+    assert said.err == ""
+    assert [event["event"] for event in events] == [
+        "run_began",
+        "step_started",
+        "progress",
+        "transferred",
+        "phase_ended",
+        "step_failed",
+        "step_started",
+        "executor_died",
+        "step_given_up",
+        "step_started",
+        "transferred",
+        "step_completed",
+        "step_waits",
+        "executor_died",
+        "warning",
+    ]
+    assert {event["run"] for event in events} == {"11111111-aaaa"}
+    assert events[5]["reason"] == "ValueError: no"
+    assert (events[6]["step"], events[6]["retry"]) == ("clean", 1)
+    assert events[12]["complete_with"] == "perago complete 11111111 approve"
+
+
+def test_a_terminal_gets_one_line_per_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    clock, screen = FakeClock(), StringIO()
+    console = Console(file=screen, force_terminal=True, width=100, color_system=None)
+    board = Board([StepLine(reference="clean"), StepLine(reference="join")], clock.elapsed)
+
+    tell_a_story(LiveView(console, board), clock)
+
+    text = screen.getvalue()
+    assert "run 11111111  flights v2  on flights@main from 0123456789ab" in text
+    assert "an executor died in clean: killed by SIGKILL" in text
+    assert "perago complete 11111111 approve" in text
+    assert "warning: cannot poll" in text
+    last_frame = CONTROL.sub("", text[text.rindex("✓") :])
+    assert last_frame.split() == [
+        *("✓", "clean", "1", "object,", "10", "B", "2.00", "s", "retry", "2"),
+        *("·", "join"),
+        *("◆", "approve", "waits", "for", "a", "person"),
+    ]
+
+
+@pytest.mark.parametrize("view_class", [PlainView, JsonView])
+def test_a_signal_is_answered_on_stderr(
+    capfd: pytest.CaptureFixture[str], view_class: type[PlainView] | type[JsonView]
+) -> None:
+    clock = FakeClock()
+    view: RunView
+    if view_class is PlainView:
+        view = PlainView(Output(), Board([], clock.elapsed), clock.now)
+    else:
+        view = JsonView(Output(as_json=True), clock.now)
+
+    view.stop_requested(hurry=False)
+    view.stop_requested(hurry=True)
+
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert said.err.splitlines() == [
+        "stopping: running attempts may finish; Ctrl-C again gives them up",
+        "stopping now: running attempts are given up",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (StepLine(reference="a"), ""),
+        (StepLine(reference="a", status=StepStatus.RUNNING), "starting"),
+        (
+            StepLine(
+                reference="a",
+                status=StepStatus.RUNNING,
+                phase=Phase.BODY,
+                message="rows",
+                fraction=0.5,
+            ),
+            "body  rows 50%",
+        ),
+        (StepLine(reference="a", status=StepStatus.FAILED, message="no\nmore"), "no"),
+        (StepLine(reference="a", status=StepStatus.WAITING, kind="WAIT"), "waits"),
+        (StepLine(reference="a", status=StepStatus.RETRYING), "is tried again soon"),
+    ],
+)
+def test_a_step_says_what_it_does(line: StepLine, words: str) -> None:
+    assert describe_work(line) == words
