@@ -72,7 +72,7 @@ class Publisher:
             branch,
             writes=writes,
             deletes=deletes,
-            message=f"{self.attempt.task_name}: staged by {self.attempt.reference_name}",
+            message=self._message,
             metadata=self._metadata(PublicationPhase.TRY, branch, None),
             on_transfer=on_transfer,
         )
@@ -133,7 +133,7 @@ class Publisher:
                     staged,
                     branch,
                     expected_head=expected,
-                    message=f"{self.attempt.task_name}: published by {self.attempt.reference_name}",
+                    message=self._message,
                     metadata=self._metadata(PublicationPhase.CONFIRM, staged.branch, staged.commit),
                     timeout_seconds=timeout,
                 )
@@ -188,6 +188,12 @@ class Publisher:
             input_ref=self.workspace.ref,
             head=head,
         )
+
+    @property
+    def _message(self) -> str:
+        """What a reader of the history sees; the same twice, for a staging may become the head."""
+        task, reference = self.attempt.task_name, self.attempt.reference_name
+        return f"Run {task}" if task == reference else f"Run {task} as {reference}"
 
     def _metadata(
         self, phase: PublicationPhase, branch: BranchName, commit: CommitId | None
