@@ -30,8 +30,9 @@ _inherited: list[sqlite3.Connection] = []
 class Database:
     """One connection, used by one thread at a time; every process opens its own."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS) -> None:
         self._path = path
+        self._busy_timeout_seconds = busy_timeout_seconds
         self._lock = threading.RLock()
         self._process = os.getpid()
         with self._explained():
@@ -78,7 +79,7 @@ class Database:
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self._path,
-            timeout=BUSY_TIMEOUT_SECONDS,
+            timeout=self._busy_timeout_seconds,
             isolation_level=None,  # transactions begin and end where this module says so
             check_same_thread=False,
         )
@@ -130,7 +131,7 @@ def explain_sqlite_error(error: sqlite3.Error, path: Path) -> PeragoError:
     name = str(getattr(error, "sqlite_errorname", ""))
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return OrchestratorUnavailableError(
-            f"{path} was locked by other processes for {BUSY_TIMEOUT_SECONDS:.0f} s",
+            f"{path} is locked by another process: {error}",
             hint="try again; if it stays locked, look for a stopped process that has it open",
         )
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):

@@ -58,14 +58,19 @@ class SqliteInstances:
         return _from_text(row["source"]) if row is not None else None
 
     def add(self, instance: Instance) -> None:
-        self._execute(sql.INSERT_INSTANCE, _encode_instance(instance))
+        fixed: dict[str, Cell] = {
+            "source": _to_text(instance.definition.source),
+            "input": _to_text(instance.input),
+            "started_at": _to_number(instance.started_at),
+        }
+        self._execute(sql.INSERT_INSTANCE, fixed | _encode_progress(instance))
         for record in instance.tasks:
             self._execute(sql.PUT_ATTEMPT, _encode_record(instance.id, record))
 
     def update(self, before: Instance, after: Instance) -> None:
         if after == before:
             return
-        self._execute(sql.UPDATE_INSTANCE, _encode_instance(after))
+        self._execute(sql.UPDATE_INSTANCE, _encode_progress(after))
         kept = {record.seq: record for record in before.tasks}
         for record in after.tasks:
             if kept.get(record.seq) != record:
@@ -117,15 +122,13 @@ class SqliteInstances:
         return self._database.connection.execute(statement, values)
 
 
-def _encode_instance(instance: Instance) -> dict[str, Cell]:
+def _encode_progress(instance: Instance) -> dict[str, Cell]:
+    """What changes while an instance runs."""
     return {
         "id": instance.id,
-        "source": _to_text(instance.definition.source),
         "status": instance.status.value,
-        "input": _to_text(instance.input),
         "output": _to_text(instance.output),
         "reason": instance.reason,
-        "started_at": _to_number(instance.started_at),
         "ended_at": _to_number(instance.ended_at),
         "wake_up_at": _to_number(plan_wake_up(instance)),
     }

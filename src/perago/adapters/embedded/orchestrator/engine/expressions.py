@@ -85,17 +85,10 @@ def parse_path(expression: str) -> Path:
                 f"${{{expression}}} is not a plain path: this orchestrator reads names, "
                 "['names'] and [indexes], and no other JSONPath"
             )
-        index = found["index"]
-        parts.append(int(index) if index is not None else _name_of(found))
+        part = next(group for group in found.groups() if group is not None)
+        parts.append(int(part) if found["index"] is not None else part)
         position = found.end()
     return tuple(parts)
-
-
-def _name_of(found: re.Match[str]) -> str:
-    for group in ("name", "single", "double"):
-        if found[group] is not None:
-            return found[group]
-    raise AssertionError(found)  # the pattern has no other alternative
 
 
 def _resolve_text(text: str, scope: JsonObject) -> JsonValue:
