@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from perago.adapters.spark import LocalSparkSessions, SparkSettings
+from perago.adapters.spark import LocalSparkLease, LocalSparkSessions, SparkSettings
 from perago.domain.errors import EnvironmentUnfitError
 from perago.domain.ids import ExecutionId
 from tests.integration.spark.conftest import QUICK, Lease, an_attempt
@@ -185,12 +185,25 @@ def test_a_body_that_ends_spark_costs_a_start(lease: Lease) -> None:
 
 
 @pytest.mark.slow
-def test_two_sessions_in_one_process_take_turns(lease: Lease, tmp_path: Path) -> None:
+def test_two_sessions_in_one_process_take_turns_and_write_the_same_bytes(
+    lease: Lease, tmp_path: Path
+) -> None:
+    def write(held: LocalSparkLease) -> dict[str, bytes]:
+        rows = held.session.range(5000).selectExpr(
+            "id % 7 AS k", "array(id) AS a", "cast(id % 3 AS string) AS s", "id / 3 AS d"
+        )
+        workspace = held.workspace(tmp_path / "in", tmp_path / "out")
+        workspace.write(rows, "t", sort_by=["k"])
+        names = workspace.ls("t", staged=True)
+        return {name: (tmp_path / "out" / name).read_bytes() for name in names}
+
     others = LocalSparkSessions(QUICK, tmp_path, tmp_path / "log")
     with lease() as held:
         application = held.session.sparkContext.applicationId
+        written = write(held)
     with others.lease(an_attempt(), ExecutionId("1")) as held:
         assert held.session.sparkContext.applicationId != application
+        assert write(held) == written
     with lease() as held:
         others.stop()
         assert held.session.range(3).select(F.max("id")).collect()[0][0] == 2

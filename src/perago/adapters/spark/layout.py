@@ -1,7 +1,8 @@
 """Which rows go into which file, and in what order.
 
 Invariant: with `sort_by`, files depend on the rows alone, not on how the DataFrame happens to be
-partitioned, on the number of cores, or on which task was faster. See ADR 0005.
+partitioned, on the number of cores, or on which task was faster (and `parquet_footer` sees to it
+that nor do they depend on the JVM). See ADR 0005.
 """
 
 from __future__ import annotations

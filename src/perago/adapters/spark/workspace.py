@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from perago.adapters.spark.parquet_footer import normalise_footer
 from perago.adapters.spark.paths import check_path, spark_path
 from perago.adapters.spark.table_files import (
     add_to_table,
@@ -136,7 +137,11 @@ class LocalSparkWorkspace:
     def _move_in(self, scratch: Path, target: Path, *, keeps_old: bool) -> None:
         existing = list_files(target) if keeps_old else []
         written, renamed = scratch / "written", scratch / "renamed"
-        rename_into(written, plan_names(list_files(written), existing), renamed)
+        names = plan_names(list_files(written), existing)
+        rename_into(written, names, renamed)
+        for name in names.values():
+            if name.endswith(".parquet"):
+                normalise_footer(renamed / name)
         if keeps_old:
             add_to_table(renamed, target)
         else:
