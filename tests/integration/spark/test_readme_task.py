@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
 
 import pytest
 
@@ -38,7 +37,7 @@ def test_the_readme_task_publishes_a_clean_table_once(task: AnyTask, env: TaskEn
 
     assert first.published
     assert first.result == {"rows": 2}
-    assert cast(list[str], sorted(first.files)) == [
+    assert sorted(first.files) == [
         "flights/raw.csv",
         "flights/tidy/month=1/part-00000.snappy.parquet",
         "flights/tidy/month=2/part-00000.snappy.parquet",
