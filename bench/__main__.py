@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-BENCHMARKS = ("store",)
+BENCHMARKS = ("store", "attempt")
 
 
 def main(names: list[str]) -> int:
