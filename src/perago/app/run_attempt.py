@@ -10,15 +10,15 @@ import errno
 import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
+from perago.app.checkout import Checkout, LocalChanges, check_out
 from perago.app.fence import AttemptFence
 from perago.app.phases import PhaseRecorder
 from perago.app.publish import Publisher, StagedChanges
 from perago.authoring import AnyTask, TaskContext, TaskInput, WorkspaceKind, WorkspaceSpec
 from perago.domain.budget import merge_timeout_of
-from perago.domain.changes import ChangeSet, diff_trees, refuse_hook_changes
 from perago.domain.errors import (
     AlreadyExistsInStoreError,
     GuardrailViolationError,
@@ -27,7 +27,7 @@ from perago.domain.errors import (
     PeragoError,
 )
 from perago.domain.guardrail import Guardrail
-from perago.domain.ids import BranchName, CommitId, Digest, ExecutionId, RelativePath
+from perago.domain.ids import BranchName, CommitId, ExecutionId
 from perago.domain.outcome import (
     Completed,
     JsonObject,
@@ -38,7 +38,7 @@ from perago.domain.outcome import (
 )
 from perago.domain.staging import build_staging_name
 from perago.domain.workflow import PolledTask
-from perago.domain.workspace import WorkspaceLayout, WorkspaceRef, map_objects
+from perago.domain.workspace import WorkspaceRef
 from perago.ports import (
     AttemptDirectories,
     AttemptDirectory,
@@ -48,7 +48,6 @@ from perago.ports import (
     Failpoints,
     GuardrailEvaluator,
     Lease,
-    LocalTree,
     Orchestrator,
     SparkSessions,
     SparkWorkspace,
@@ -75,17 +74,6 @@ class AttemptPorts:
     spark: SparkSessions
     clock: Clock
     failpoints: Failpoints
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Checkout:
-    """The workspace of an attempt once it is on this machine."""
-
-    spec: WorkspaceSpec
-    ref: WorkspaceRef
-    directory: AttemptDirectory
-    layout: WorkspaceLayout
-    digests: dict[RelativePath, Digest]
 
 
 class AttemptRun:
@@ -167,35 +155,22 @@ class AttemptRun:
 
     # -- the workspace on this machine
 
-    def _check_out(self, spec: WorkspaceSpec, ref: WorkspaceRef) -> _Checkout:
+    def _check_out(self, spec: WorkspaceSpec, ref: WorkspaceRef) -> Checkout:
         with self._phases.phase(Phase.PREPARE):
             directory = self._ports.directories.create(self._attempt, self._execution_id)
             self._directory = directory
         self._hit(Failpoint.PREPARED)
         with self._phases.phase(Phase.DOWNLOAD):
-            entries = self._ports.store.list_objects(ref.repository, ref.ref, spec.prefix.key)
-            layout = map_objects(spec.prefix, entries, folds_case=directory.folds_case)
-            self._refuse_too_big(layout, directory)
-            directory.make_directories(layout.markers)
-            digests = self._ports.store.checkout(
-                ref.repository,
-                ref.ref,
-                layout.files,
-                directory.files,
-                self._phases.count_transfer,
+            checkout = check_out(
+                spec,
+                ref,
+                directory,
+                store=self._ports.store,
+                copies=2 if self._needs_input_copy else 1,
+                on_transfer=self._phases.count_transfer,
             )
-            directory.remember(digests)
         self._hit(Failpoint.DOWNLOADED)
-        return _Checkout(spec=spec, ref=ref, directory=directory, layout=layout, digests=digests)
-
-    def _refuse_too_big(self, layout: WorkspaceLayout, directory: AttemptDirectory) -> None:
-        copies = 2 if self._needs_input_copy else 1
-        needed, free = layout.total_bytes * copies, directory.free_bytes
-        if needed > free:
-            raise InsufficientDiskError(
-                f"the workspace needs {needed} bytes and {directory.root} has {free} free",
-                hint="free disk space, move PERAGO_WORKSPACE_ROOT, or narrow the task's prefix",
-            )
+        return checkout
 
     @property
     def _needs_input_copy(self) -> bool:
@@ -211,7 +186,7 @@ class AttemptRun:
 
     # -- the body
 
-    def _run_body(self, task_input: TaskInput, checkout: _Checkout | None) -> JsonObject:
+    def _run_body(self, task_input: TaskInput, checkout: Checkout | None) -> JsonObject:
         with self._phases.phase(Phase.BODY), ExitStack() as stack:
             lease = (
                 stack.enter_context(self._ports.spark.lease(self._attempt, self._execution_id))
@@ -249,11 +224,10 @@ class AttemptRun:
 
     # -- publication
 
-    def _publish(self, checkout: _Checkout) -> CommitId:
+    def _publish(self, checkout: Checkout) -> CommitId:
         """The writable paths: no-op or publication; returns the output ref."""
         with self._phases.phase(Phase.DIFF):
-            tree = checkout.directory.scan()
-            changes = _diff(checkout, tree)
+            changes = checkout.find_changes()
         self._hit(Failpoint.DIFFED)
         publisher = Publisher(
             store=self._ports.store,
@@ -269,7 +243,7 @@ class AttemptRun:
             self._fence.assert_current()
             self._hit(Failpoint.FENCED_BEFORE_STAGE)
             if not changes.is_empty:
-                staged = self._stage(publisher, checkout, tree, changes)
+                staged = self._stage(publisher, checkout.ref, changes)
                 self._hit(Failpoint.STAGED)
         with self._phases.phase(Phase.PUBLISH):
             if staged is not None:
@@ -278,13 +252,8 @@ class AttemptRun:
             return publisher.confirm(staged)
 
     def _stage(
-        self,
-        publisher: Publisher,
-        checkout: _Checkout,
-        tree: LocalTree,
-        changes: ChangeSet,
+        self, publisher: Publisher, ref: WorkspaceRef, changes: LocalChanges
     ) -> StagedChanges:
-        ref, prefix = checkout.ref, checkout.spec.prefix
         branch = build_staging_name(self._attempt, self._execution_id)
         self._staging = (ref, branch)
         try:
@@ -294,11 +263,8 @@ class AttemptRun:
             raise
         return publisher.stage(
             branch,
-            writes={prefix.join(path): tree.files[path] for path in changes.written},
-            deletes=[
-                *(prefix.join(path) for path in changes.removed),
-                *(checkout.layout.markers[path].path for path in changes.removed_markers),
-            ],
+            writes=changes.writes,
+            deletes=changes.deletes,
             on_transfer=self._phases.count_transfer,
         )
 
@@ -339,15 +305,6 @@ class AttemptRun:
 
     def _hit(self, point: Failpoint) -> None:
         self._ports.failpoints.hit(point, self._attempt)
-
-
-def _diff(checkout: _Checkout, tree: LocalTree) -> ChangeSet:
-    """What the body changed; a change of the repository's hooks is refused."""
-    files = diff_trees(checkout.digests, {path: file.digest for path, file in tree.files.items()})
-    markers = frozenset(checkout.layout.markers.keys() - tree.directories)
-    changes = replace(files, removed_markers=markers)
-    refuse_hook_changes(changes, checkout.spec.prefix)
-    return changes
 
 
 def _explain_disk(error: BaseException) -> BaseException:

@@ -1,4 +1,4 @@
-"""Finds the logs that executors wrote; where they lie is decided by the supervisor."""
+"""Where the logs of attempts lie: by workflow, then by step, retry and execution."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from pathlib import Path
 
 from perago.domain.attempt import Attempt
 from perago.domain.ids import ExecutionId
-from perago.runtime.supervisor import attempt_log_path
+from perago.domain.staging import escape_label
+
+_EXECUTION_DIGITS = 8
+"""So much of an execution id tells the executions of one attempt apart."""
+
+
+def attempt_log_path(logs: Path, attempt: Attempt, execution_id: ExecutionId) -> Path:
+    """Where one execution of an attempt writes its log."""
+    step = escape_label(attempt.reference_name)
+    name = f"{step}.{attempt.retry_count}.{execution_id[:_EXECUTION_DIGITS]}.log"
+    return logs / escape_label(attempt.workflow_id) / name
 
 
 def find_attempt_logs(logs: Path, attempt: Attempt) -> list[Path]:

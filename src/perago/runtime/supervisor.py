@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,15 +18,14 @@ from typing import assert_never
 
 from perago.domain.attempt import Attempt, LogicalTask
 from perago.domain.errors import EnvironmentUnfitError, OrchestratorError
-from perago.domain.ids import ExecutionId, WorkerId
+from perago.domain.ids import WorkerId
 from perago.domain.outcome import Failed, Phase, decide_executor_death
-from perago.domain.staging import escape_label
-from perago.domain.workflow import PolledTask
 from perago.ports import AttemptDirectories, Clock, Orchestrator
+from perago.runtime.dispatcher import IDLE_POLL_SECONDS, Dispatcher
 from perago.runtime.events import WorkerEvents
 from perago.runtime.executor import ExecutorFactory
 from perago.runtime.lease_keeper import LeaseKeeper
-from perago.runtime.leases import next_due, respawn_delay, start_lease
+from perago.runtime.leases import next_due, respawn_delay
 from perago.runtime.messages import (
     AttemptEnded,
     FromAttempt,
@@ -44,8 +42,6 @@ from perago.runtime.slot import Assignment, Slot
 
 _log = logging.getLogger(__name__)
 
-_BUSY_POLL_SECONDS = 0.02
-_IDLE_POLL_SECONDS = 0.25
 _STOP_GRACE_SECONDS = 10.0
 _START_TRIES = 4
 """After so many executors that died before they were ready, something is wrong with all."""
@@ -94,8 +90,13 @@ class Supervisor:
         self._deaths: Counter[LogicalTask] = Counter()
         self._reports = ReportQueue(orchestrator, clock)
         self._leases = LeaseKeeper(orchestrator, clock)
-        self._poll_delay = _BUSY_POLL_SECONDS
-        self._next_poll = 0.0
+        self._dispatcher = Dispatcher(
+            orchestrator,
+            clock,
+            worker_id=options.worker_id,
+            heartbeats=options.heartbeats,
+            logs_directory=options.logs_directory,
+        )
         self._stop_deadline: float | None = None
 
     # -- the caller's side
@@ -135,7 +136,7 @@ class Supervisor:
         self._hear(self._wait_seconds())
         now = self._clock.elapsed()
         if self._reports.send_due():
-            self._poll_soon()
+            self._dispatcher.poll_soon()
         for slot in self._slots:
             self._revive(slot, now)
             if slot.assignment is not None:
@@ -143,18 +144,19 @@ class Supervisor:
         if self._stop_deadline is not None and now >= self._stop_deadline:
             self._abandon_all("the worker was stopped")
             self._reports.send_due()
-        elif not self.is_stopping and now >= self._next_poll:
-            self._poll()
+        elif not self.is_stopping and now >= self._dispatcher.next_poll:
+            for assignment in self._dispatcher.poll(self._slots):
+                self._events.attempt_started(assignment.attempt)
 
     def _wait_seconds(self) -> float:
         """How long nothing needs doing, unless an executor speaks."""
-        dues = [self._next_poll]
+        dues = [self._dispatcher.next_poll]
         for slot in self._slots:
             if slot.assignment is not None:
                 dues.append(next_due(slot.assignment.lease))
             if slot.process is None:
                 dues.append(slot.respawn_at)
-        return max(0.0, min(min(dues) - self._clock.elapsed(), _IDLE_POLL_SECONDS))
+        return max(0.0, min(min(dues) - self._clock.elapsed(), IDLE_POLL_SECONDS))
 
     def _hear(self, seconds: float) -> None:
         """Wait for messages and deaths, and take all there are."""
@@ -187,7 +189,7 @@ class Supervisor:
             raise EnvironmentUnfitError(f"an executor cannot be built: {message.reason}")
         if isinstance(message, Ready):
             slot.is_ready = True
-            self._poll_soon()
+            self._dispatcher.poll_soon()
         elif slot.assignment is not None:
             self._handle_attempt(slot, slot.assignment, message)
 
@@ -209,56 +211,10 @@ class Supervisor:
                 slot.deaths_in_a_row = 0
                 slot.last_used = self._clock.elapsed()
                 self._deaths.pop(attempt.logical_task, None)
-                self._poll_soon()
+                self._dispatcher.poll_soon()
                 self._events.attempt_ended(attempt, outcome)
             case _:
                 assert_never(message)
-
-    # -- polling
-
-    def _poll(self) -> None:
-        idle = sorted((s for s in self._slots if s.is_idle), key=lambda s: -s.last_used)
-        polled: list[PolledTask] = []
-        began = self._clock.elapsed()
-        if idle:
-            try:
-                polled = self._orchestrator.poll(
-                    tuple(self._options.heartbeats),
-                    worker_id=self._options.worker_id,
-                    count=len(idle),
-                    wait_seconds=0,
-                )
-            except OrchestratorError as error:
-                _log.warning("cannot poll: %s", error.message)
-        # The slot used last comes first: its Spark is warm.
-        for slot, task in zip(idle, polled, strict=False):
-            self._assign(slot, task, began)
-        self._poll_delay = (
-            _BUSY_POLL_SECONDS if polled else min(self._poll_delay * 1.5, _IDLE_POLL_SECONDS)
-        )
-        self._next_poll = self._clock.elapsed() + self._poll_delay
-
-    def _poll_soon(self) -> None:
-        self._poll_delay = _BUSY_POLL_SECONDS
-        self._next_poll = 0.0
-
-    def _assign(self, slot: Slot, polled: PolledTask, polled_at: float) -> None:
-        attempt = polled.attempt
-        execution_id = ExecutionId(uuid.uuid4().hex)
-        assignment = Assignment(
-            polled=polled,
-            execution_id=execution_id,
-            lease=start_lease(
-                polled_at=polled_at,
-                lease_seconds=polled.lease_seconds,
-                heartbeat_seconds=self._options.heartbeats[attempt.task_name],
-                timeout_seconds=polled.timeout_seconds,
-            ),
-        )
-        slot.assign(
-            assignment, attempt_log_path(self._options.logs_directory, attempt, execution_id)
-        )
-        self._events.attempt_started(attempt)
 
     # -- deaths
 
@@ -340,12 +296,6 @@ class Supervisor:
                 slot.process.join(max(0.0, deadline - self._clock.elapsed()))
                 slot.kill()
                 slot.bury()
-
-
-def attempt_log_path(logs: Path, attempt: Attempt, execution_id: ExecutionId) -> Path:
-    """Where the log of one execution lies: by workflow, then by step, retry and execution."""
-    name = f"{escape_label(attempt.reference_name)}.{attempt.retry_count}.{execution_id[:8]}.log"
-    return logs / escape_label(attempt.workflow_id) / name
 
 
 def _has_message(connection: Connection) -> bool:
