@@ -1,14 +1,22 @@
 """A command line in this process, and a home of its own."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from perago.app.follow import RunRequest, start_run
+from perago.authoring import load_pipeline
+from perago.bootstrap import Application, open_application
 from perago.cli.app import run_app
+from perago.domain.ids import BranchName, RepositoryName, WorkflowId
 from perago.domain.outcome import JsonObject
+from perago.settings import Settings
+
+LAB = RepositoryName("lab")
+MAIN = BranchName("main")
 
 MODULE = '''
 from pathlib import Path
@@ -113,3 +121,19 @@ def perago(project: Path, capfd: pytest.CaptureFixture[str]) -> Perago:
         return Answer(int(code), said.out, said.err)
 
     return call
+
+
+@pytest.fixture
+def application(project: Path) -> Iterator[Application]:
+    with open_application(Settings(home=project / ".perago"), create=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def run(application: Application, module: str, project: Path) -> WorkflowId:
+    """A run of `flow` on a new repository; nothing of it has been polled."""
+    application.store.create_repository(LAB)
+    request = RunRequest(
+        pipeline=load_pipeline(module, project), params={}, repository=LAB, branch=MAIN
+    )
+    return start_run(request, store=application.store, orchestrator=application.orchestrator)

@@ -1,40 +1,17 @@
 """`status`, `logs`, `cancel`, `complete`: on a real home, with a worker played by the test."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from perago.app.follow import RunRequest, start_run
-from perago.authoring import load_pipeline
-from perago.bootstrap import Application, open_application
+from perago.bootstrap import Application
 from perago.cli.errors import ExitCode
 from perago.domain.attempt import Attempt
-from perago.domain.ids import BranchName, ExecutionId, RepositoryName, WorkerId, WorkflowId
+from perago.domain.ids import ExecutionId, WorkerId, WorkflowId
 from perago.domain.outcome import Completed, Failed, JsonObject, Phase
-from perago.runtime.supervisor import attempt_log_path
-from perago.settings import Settings
-from tests.unit.cli.conftest import Perago
-
-LAB = RepositoryName("lab")
-MAIN = BranchName("main")
-
-
-@pytest.fixture
-def application(project: Path) -> Iterator[Application]:
-    with open_application(Settings(home=project / ".perago"), create=True) as opened:
-        yield opened
-
-
-@pytest.fixture
-def run(application: Application, module: str, project: Path) -> WorkflowId:
-    """A run of `flow` on a new repository; nothing of it has been polled."""
-    application.store.create_repository(LAB)
-    request = RunRequest(
-        pipeline=load_pipeline(module, project), params={}, repository=LAB, branch=MAIN
-    )
-    return start_run(request, store=application.store, orchestrator=application.orchestrator)
+from perago.runtime.attempt_logs import attempt_log_path
+from tests.unit.cli.conftest import LAB, MAIN, Perago
 
 
 def poll(application: Application, task: str) -> tuple[Attempt, JsonObject]:

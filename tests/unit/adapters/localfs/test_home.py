@@ -1,0 +1,34 @@
+from pathlib import Path
+
+import pytest
+
+from perago.adapters.localfs.home import make_home, require_home
+from perago.domain.errors import EnvironmentUnfitError, UsageError
+
+
+def test_a_home_is_made_once_and_kept_out_of_git(tmp_path: Path) -> None:
+    home = tmp_path / "deep" / "home"
+
+    assert make_home(home)
+    (home / ".gitignore").write_text("mine\n")
+    assert not make_home(home)
+    require_home(home)
+
+    assert (home / ".gitignore").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("place", ["file", "file/home"])
+def test_a_home_that_cannot_be_is_unfit(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(EnvironmentUnfitError, match="cannot create the home") as caught:
+        make_home(tmp_path / place)
+
+    assert "PERAGO_HOME" in (caught.value.hint or "")
+
+
+def test_a_missing_home_is_the_wrong_place(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no Perago home"):
+        require_home(tmp_path / "none")
+
+    assert not (tmp_path / "none").exists()
