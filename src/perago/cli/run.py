@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -95,7 +94,7 @@ def run(
                 branch=BranchName(settings.branch),
                 ref=ref,
             )
-            end = start(driver, application, job, request, output)
+            end = driver.drive(job, lambda _worker: begin_run(application, request, output))
         else:
             given = GivenInput(repository=repo, branch=branch, ref=ref, params=params)
             end = _continue(driver, application, job, continue_run, given)
@@ -103,30 +102,18 @@ def run(
     raise typer.Exit(end.exit_code)
 
 
-def start(
-    driver: Driver,
-    application: Application,
-    job: Job,
-    request: RunRequest,
-    output: Output,
-    *,
-    on_death: Callable[[str], None] | None = None,
-) -> RunEnd:
-    """Drive a new run."""
+def begin_run(application: Application, request: RunRequest, output: Output) -> WorkflowState:
+    """Start a run; the caller holds the workspace root."""
     from perago.app.follow import start_run
     from perago.app.prepare_run import ensure_repository, refuse_unfinished
 
     store, orchestrator = application.store, application.orchestrator
-
-    def begin(_worker: Worker) -> WorkflowState:
-        if job.pipeline.needs_workspace:
-            refuse_unfinished(orchestrator, request.repository, request.branch)
-            # A ref says that something must be there already.
-            if request.ref is None and ensure_repository(store, request.repository, request.branch):
-                output.note(f"created repository {request.repository}")
-        return orchestrator.workflow(start_run(request, store=store, orchestrator=orchestrator))
-
-    return driver.drive(job, begin, on_death=on_death)
+    if request.pipeline.needs_workspace:
+        refuse_unfinished(orchestrator, request.repository, request.branch)
+        # A ref says that something must be there already.
+        if request.ref is None and ensure_repository(store, request.repository, request.branch):
+            output.note(f"created repository {request.repository}")
+    return orchestrator.workflow(start_run(request, store=store, orchestrator=orchestrator))
 
 
 def _continue(
@@ -146,20 +133,15 @@ def _continue(
         )
     refuse_contradiction(found, given, application.store)
     if found.status.is_terminal:
-        return RunEnd(report=driver.report(found), interrupted=False)
+        return RunEnd(report=driver.report(found))
     require_spark_for(job.pipeline.tasks)
-    return resume(driver, application, job, found)
+    return driver.drive(job, lambda worker: resume_run(application, worker, found), continued=True)
 
 
-def resume(driver: Driver, application: Application, job: Job, run: WorkflowState) -> RunEnd:
-    """Drive an unfinished run to its end."""
+def resume_run(application: Application, worker: Worker, run: WorkflowState) -> WorkflowState:
+    """Go on with a run; the worker holds the workspace root, so it knows which others are dead."""
     from perago.app.follow import fail_dead_attempts
 
     orchestrator = application.orchestrator
-
-    def begin(worker: Worker) -> WorkflowState:
-        # What dead workers hold is known only now, with the root locked.
-        fail_dead_attempts(orchestrator.workflow(run.id), orchestrator, worker.is_dead)
-        return orchestrator.workflow(run.id)
-
-    return driver.drive(job, begin, continued=True)
+    fail_dead_attempts(orchestrator.workflow(run.id), orchestrator, worker.is_dead)
+    return orchestrator.workflow(run.id)

@@ -36,6 +36,8 @@ class Job:
     pipeline: Pipeline
     target: str
     search_path: Path
+    continue_with: tuple[str, ...] | None = None
+    """The words of a command that continues a run; `run TARGET --continue RUN` unless given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,6 @@ class RunEnd:
     """How the driving ended; the run itself may go on later."""
 
     report: RunReport
-    interrupted: bool
 
     @property
     def exit_code(self) -> ExitCode:
@@ -80,16 +81,17 @@ class Driver:
         factory = EmbeddedExecutorFactory(
             settings=application.settings, targets=(job.target,), search_path=job.search_path
         )
-        with open_worker(application, job.pipeline.tasks, factory, follower) as worker:
-            stop = _Stop(worker.supervisor, view)
-            with stop_on_signals(stop):
-                workflow = begin(worker)
-                with view, _warnings_in(view):
-                    view.run_began(_header(workflow, continued=continued))
-                    follower.follow(workflow)
-                    self._supervise(worker, follower, job, workflow)
-                    view.observed(application.orchestrator.workflow(workflow.id))
-        return RunEnd(report=self.report(workflow), interrupted=stop.count > 0)
+        with (
+            open_worker(application, job.pipeline.tasks, factory, follower) as worker,
+            stop_on_signals(_Stop(worker.supervisor, view)),
+        ):
+            workflow = begin(worker)
+            with view, _warnings_in(view):
+                view.run_began(_header(workflow, continued=continued))
+                follower.follow(workflow)
+                self._supervise(worker, follower, job, workflow)
+                view.observed(application.orchestrator.workflow(workflow.id))
+        return RunEnd(report=self.report(workflow))
 
     def _supervise(
         self, worker: Worker, follower: RunFollower, job: Job, workflow: WorkflowState
@@ -123,7 +125,8 @@ class Driver:
 
 def continue_command(options: GlobalOptions, job: Job, workflow: WorkflowState) -> str:
     """The command that goes on with a run."""
-    return options.command("run", job.target, "--continue", workflow.id)
+    words = job.continue_with or ("run", job.target, "--continue", workflow.id)
+    return options.command(*words)
 
 
 class _Stop:
@@ -132,12 +135,11 @@ class _Stop:
     def __init__(self, supervisor: Supervisor, view: RunView) -> None:
         self._supervisor = supervisor
         self._view = view
-        self.count = 0
 
     def __call__(self) -> None:
+        hurry = self._supervisor.is_stopping
         self._supervisor.request_stop()
-        self._view.stop_requested(hurry=self.count > 0)
-        self.count += 1
+        self._view.stop_requested(hurry=hurry)
 
 
 def _header(workflow: WorkflowState, *, continued: bool) -> RunHeader:

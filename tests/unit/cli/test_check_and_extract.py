@@ -83,6 +83,30 @@ def test_check_finds_problems_and_exits_with_1(perago: Perago, project: Path) ->
     assert as_json.json["ok"] is False
 
 
+@pytest.mark.spark
+def test_check_says_on_what_spark_would_run(perago: Perago, project: Path) -> None:
+    (project / "with_spark.py").write_text(
+        """
+from pydantic import BaseModel
+from pyspark.sql import SparkSession
+from perago import task
+
+class Nothing(BaseModel): ...
+
+@task("spark", owner_email="a@b.cd")
+def count(params: Nothing, spark: SparkSession) -> Nothing:
+    return Nothing()
+"""
+    )
+
+    answer = perago("check", "with_spark.py")
+    as_json = perago("check", "with_spark.py", "--json").json
+
+    assert answer.code == 0
+    assert "Spark: pyspark 4" in answer.out
+    assert str(as_json["spark"]).startswith("pyspark 4")
+
+
 def test_check_warns_of_a_lease_shorter_than_the_budget(perago: Perago, project: Path) -> None:
     (project / "short_lease.py").write_text(
         """

