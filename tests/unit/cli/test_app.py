@@ -1,12 +1,14 @@
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import typer
 
 from perago import __version__
-from perago.cli.app import app, run_app
+from perago.cli.app import app
 from perago.cli.context import GlobalOptions, help_text
 from perago.cli.errors import ExitCode
 from tests.unit.cli.conftest import Perago
@@ -116,26 +118,39 @@ def test_a_traceback_is_shown_on_request_only(
     assert plain.code == flagged.code == wished.code
 
 
-def test_an_unforeseen_exception_exits_with_70(
-    perago: Perago, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    @app.command("break", hidden=True)
-    def break_() -> None:
-        raise ZeroDivisionError("division by zero")
-
-    monkeypatch.setattr(app, "registered_commands", list(app.registered_commands))
+@contextmanager
+def command(name: str, function: Callable[[], None]) -> Iterator[None]:
+    """One more command, for as long as it is needed."""
+    app.command(name, hidden=True)(function)
     try:
-        answer = perago("break")
+        yield
     finally:
         app.registered_commands.pop()
 
-    assert answer.code == ExitCode.BUG
-    assert answer.err.startswith("error: ZeroDivisionError: division by zero (this is a bug")
+
+def raise_bug() -> None:
+    raise ZeroDivisionError("division by zero")
+
+
+def raise_interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_unforeseen_exception_exits_with_70(perago: Perago) -> None:
+    with command("break", raise_bug):
+        plain, debug = perago("break"), perago("--debug", "break")
+
+    assert plain.code == debug.code == ExitCode.BUG
+    assert plain.err.startswith("error: ZeroDivisionError: division by zero (this is a bug")
+    assert debug.err.startswith("Traceback")
+
+
+def test_ctrl_c_outside_a_run_exits_with_130(perago: Perago) -> None:
+    with command("interrupted", raise_interrupt):
+        assert perago("interrupted").code == ExitCode.INTERRUPTED
 
 
 def test_shown_commands_carry_the_home() -> None:
-    from pathlib import Path
-
     assert GlobalOptions().command("logs", "a b") == "perago logs 'a b'"
     assert GlobalOptions(home=Path("/h")).command("status") == "perago --home /h status"
 
@@ -179,14 +194,3 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 
     assert process.returncode == ExitCode.BROKEN_PIPE
     assert errors == ""
-
-
-def test_ctrl_c_outside_a_run_exits_with_130(perago: Perago) -> None:
-    @app.command("interrupted", hidden=True)
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
-    try:
-        assert run_app(["interrupted"]) == ExitCode.INTERRUPTED
-    finally:
-        app.registered_commands.pop()
