@@ -19,6 +19,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from perago.domain.errors import SettingsError
+from perago.runtime.failpoints import parse_failpoints
 
 ENVIRONMENT_PREFIX = "PERAGO_"
 _PROJECT_FILE = "perago.toml"
@@ -107,6 +108,15 @@ class Settings(BaseModel):
         if not isinstance(parsed, Mapping):
             raise ValueError("expected a table of Spark settings")  # noqa: TRY004 - pydantic's protocol
         return {key: _conf_text(entry) for key, entry in parsed.items()}
+
+    @field_validator("failpoints")
+    @classmethod
+    def _check_failpoints(cls, value: str) -> str:
+        try:
+            parse_failpoints(value)
+        except SettingsError as error:
+            raise ValueError(str(error)) from error
+        return value
 
     @property
     def attempts_root(self) -> Path:

@@ -70,6 +70,7 @@ def test_spark_conf_is_a_json_object_in_the_environment(tmp_path: Path) -> None:
         ({"PERAGO_DURABILITY": "none"}, "durability"),
         ({"PERAGO_SPARK_CONF": "a=b"}, "spark_conf"),
         ({"PERAGO_SPARK_CONF": "[]"}, "spark_conf"),
+        ({"PERAGO_FAILPOINTS": "nowhere=kill"}, r"failpoints .* bad failpoint"),
     ],
 )
 def test_a_bad_value_names_the_setting_and_its_source(

@@ -557,7 +557,7 @@ class TestAbandonedPublications:
         assert abandoned.head.id not in history
         assert retried.head.parents == (abandoned.input_ref,)
         # It stays readable by id, for whoever wants to look.
-        assert env.store.read_commit(env.repository, abandoned.head.id)
+        assert env.store.read_commit(env.repository, abandoned.head.id) == abandoned.head
 
     def test_a_retry_that_changes_nothing_takes_it_back(self, env: TaskEnvironment) -> None:
         abandoned = self.abandon(env)
