@@ -3,8 +3,7 @@ from pathlib import Path
 
 from perago.domain.attempt import Attempt
 from perago.domain.ids import ExecutionId, TaskId, WorkflowId
-from perago.runtime.attempt_logs import find_attempt_logs
-from perago.runtime.attempt_logs import attempt_log_path
+from perago.runtime.attempt_logs import attempt_log_path, find_attempt_logs
 
 
 def attempt(reference: str, retry: int = 0) -> Attempt:
