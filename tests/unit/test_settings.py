@@ -77,7 +77,7 @@ def test_a_bad_value_names_the_setting_and_its_source(
     tmp_path: Path, environment: dict[str, str], named: str
 ) -> None:
     with pytest.raises(SettingsError, match=named) as caught:
-        resolve(tmp_path, **environment)
+        resolve_settings(environment=environment, directory=tmp_path)
 
     assert "many" not in str(caught.value), "a value may be a secret"
 
