@@ -209,6 +209,9 @@ class MemoryWorkspaceStore:
         on_transfer: OnTransfer,
     ) -> Commit:
         base = self.head(repository, branch)
+        both = next((path for path in deletes if path in writes), None)
+        if both is not None:
+            raise StoreError(f"object {both!r} cannot be written and deleted in one commit")
         contents: dict[Digest, bytes] = {}
         for file in writes.values():
             contents[file.digest] = _read_unchanged(file)
@@ -217,8 +220,6 @@ class MemoryWorkspaceStore:
             found = self._repository(repository)
             objects = dict(self._objects(repository, base.id))
             for path in deletes:
-                if path in writes:
-                    raise StoreError(f"object {path!r} cannot be written and deleted in one commit")
                 if objects.pop(path, None) is None:
                     raise NotFoundInStoreError(f"cannot delete object {path!r}: there is none")
             tree = self._tree({**objects, **{path: file.digest for path, file in writes.items()}})

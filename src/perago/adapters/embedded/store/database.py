@@ -56,7 +56,8 @@ class Database:
         """Give free pages back to the file system, as far as nobody is reading."""
         with self._connection() as connection:
             try:
-                connection.execute("PRAGMA incremental_vacuum").fetchall()
+                # As a script: `execute` would stop after the first page.
+                connection.executescript("PRAGMA incremental_vacuum")
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             except sqlite3.Error as error:
                 raise self._explain(error) from error

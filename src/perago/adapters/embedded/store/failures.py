@@ -6,6 +6,7 @@ Invariant: neither `OSError` nor `sqlite3.Error` leaves the store.
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from perago.domain.errors import (
 )
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NEARLY_FULL_BYTES = 256 * 1024
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}
 
 
@@ -54,10 +56,7 @@ def explain_sqlite_error(error: sqlite3.Error, database: Path, *, committing: bo
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
     match code:
         case sqlite3.SQLITE_FULL:
-            return InsufficientDiskError(
-                f"cannot write to {database}: the disk is full",
-                hint="free some space; nothing of the last change was kept",
-            )
+            return _explain_full_disk(database)
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreUnavailableError(
                 f"the store {database} is busy: another process holds its write lock",
@@ -75,6 +74,9 @@ def explain_sqlite_error(error: sqlite3.Error, database: Path, *, committing: bo
                 f"writing {database} failed in the middle of a commit: {error}",
                 hint="look at the disk, then at the branch, before doing it again",
             )
+        # SQLite says so when it finds no room for its shared memory.
+        case sqlite3.SQLITE_IOERR if _is_nearly_full(database.parent):
+            return _explain_full_disk(database)
         case _:
             return StoreError(
                 f"the database {database} failed: {error}",
@@ -89,3 +91,18 @@ def disk_errors(place: Path, action: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise explain_os_error(error, place, action) from error
+
+
+def _explain_full_disk(database: Path) -> InsufficientDiskError:
+    return InsufficientDiskError(
+        f"cannot write to {database}: the disk is full",
+        hint="free some space; nothing of the last change was kept",
+    )
+
+
+def _is_nearly_full(directory: Path) -> bool:
+    try:
+        found = os.statvfs(directory)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < _NEARLY_FULL_BYTES

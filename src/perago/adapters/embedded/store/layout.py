@@ -77,12 +77,13 @@ class StoreHome:
             except FileExistsError as error:
                 raise explain_unwritable(self.root, "it is not a directory") from error
         for place in (self.root, self.objects, self.incoming, self.database):
-            if not os.access(place, os.W_OK) and place.exists():
+            if place.exists() and not os.access(place, os.W_OK):
                 raise explain_unwritable(place, "it is read-only for this user")
 
     @contextmanager
     def locked(self, purpose: str) -> Iterator[None]:
         """Wait for, and hold, one of the home's locks; a dying process lets go of it."""
+        self.prepare()
         with disk_errors(self.root, "lock"):
             descriptor = os.open(self.root / f"{purpose}.lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:

@@ -112,7 +112,7 @@ UPSERT_CONTENT = """
 """
 SELECT_CONTENT_IS_FILE = "SELECT data IS NULL FROM contents WHERE digest = ?"
 SELECT_OLD_CONTENTS = "SELECT digest, size FROM contents WHERE created_at <= ?"
-SELECT_ALL_CONTENTS = "SELECT digest, size, data FROM contents"
+SELECT_ALL_CONTENTS = "SELECT digest, size, CAST(data AS BLOB) FROM contents"
 DELETE_CONTENT = "DELETE FROM contents WHERE digest = ?"
 INSERT_SESSION = "INSERT INTO sessions (token, pinned) VALUES (?, ?)"
 SELECT_SESSIONS = "SELECT token, pinned FROM sessions"
@@ -126,6 +126,6 @@ def select_stored(count: int) -> str:
 
 
 def select_data(count: int) -> str:
-    """The data of `count` digests."""
+    """The data of `count` digests; the cast keeps a damaged row from being taken for text."""
     marks = ",".join("?" * count)
-    return f"SELECT digest, data FROM contents WHERE digest IN ({marks})"  # noqa: S608 - marks only
+    return f"SELECT digest, CAST(data AS BLOB) FROM contents WHERE digest IN ({marks})"  # noqa: S608 - marks only

@@ -104,7 +104,9 @@ class _Verification:
             for parent in found.parents:
                 if parent not in self._commits:
                     affected = AffectedObject(repository=repository, commit=found.id, path=None)
-                    yield Problem(what=f"commit {parent} is missing", affected=(affected,))
+                    yield Problem(
+                        what=f"commit {parent} is missing or damaged", affected=(affected,)
+                    )
         for repository, branch, head in self._connection.execute(sql.SELECT_ALL_BRANCHES):
             if head not in self._commits:
                 yield Problem(what=f"branch {branch} of {repository} stands at no commit: {head}")
@@ -122,7 +124,8 @@ class _Verification:
                 )
         return [
             Problem(
-                what=self._reasons.get(key, f"{key.hex()} is missing"), affected=tuple(suffering)
+                what=self._reasons.get(key, f"tree node or content {key.hex()} is missing"),
+                affected=tuple(suffering),
             )
             for key, suffering in affected.items()
         ]
