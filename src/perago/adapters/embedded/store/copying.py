@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
 
 from blake3 import blake3
@@ -75,15 +76,17 @@ def hash_file(source: int, on_bytes: OnBytes) -> tuple[bytes, int]:
     return _pump(source, None, on_bytes)
 
 
-def copy_file(source: int, target: int, on_bytes: OnBytes) -> tuple[bytes, int]:
+def copy_file(
+    source: int, target: int, on_bytes: OnBytes, *, source_may_change: bool
+) -> tuple[bytes, int]:
     """Copy an open file into an empty one; the digest and size of what was written.
 
     Where the file system can share blocks (Btrfs, XFS) the copy is a clone: as private as any
-    copy, and free until one side is changed.
+    copy, and free until one side is changed. Then a source that may change is not hashed but the
+    clone is; of one that does not, the source is, for it is more likely to be in memory.
     """
     if _clone(source, target):
-        # The clone itself is hashed: the source may have been changed since.
-        return _pump(target, None, on_bytes)
+        return _pump(target if source_may_change else source, None, on_bytes)
     return _pump(source, target, on_bytes)
 
 
@@ -118,7 +121,8 @@ def _pump(source: int, target: int | None, on_bytes: OnBytes) -> tuple[bytes, in
     hasher, total = blake3(), 0
     buffer = bytearray(max(1, min(_CHUNK_BYTES, os.fstat(source).st_size + 1)))
     window = memoryview(buffer)
-    while count := os.readv(source, [buffer]):
+    stream = FileIO(source, closefd=False)
+    while count := stream.readinto(buffer):
         chunk = window[:count]
         hasher.update(chunk)
         if target is not None:

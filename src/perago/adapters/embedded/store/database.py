@@ -138,12 +138,30 @@ class Database:
         if _format_of(connection) == 0:
             with self._home.locked("setup"):
                 if _format_of(connection) == 0:
-                    _create(connection)
+                    self._create(connection)
         self._refuse_foreign(connection)
         power = self._durability is Durability.POWER
         connection.execute(f"PRAGMA synchronous = {'FULL' if power else 'NORMAL'}")
         connection.execute(f"PRAGMA fullfsync = {int(power)}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+
+    def _create(self, connection: sqlite3.Connection) -> None:
+        """Make the tables, unless the file already holds somebody else's."""
+        if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+            return
+        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
+            raise EnvironmentUnfitError(
+                f"{self._home.root} is on a file system without shared memory",
+                hint="choose a home on a local disk (PERAGO_HOME), not on a network share",
+            )
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in sql.SCHEMA:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {sql.APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {sql.FORMAT_VERSION}")
+        connection.execute("COMMIT")
 
     def _refuse_foreign(self, connection: sqlite3.Connection) -> None:
         database = self._home.database
@@ -168,18 +186,3 @@ class Database:
 def _format_of(connection: sqlite3.Connection) -> int:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return int(version)
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    """Make the tables, unless the file already holds somebody else's."""
-    if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-        return
-    connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    connection.execute("PRAGMA journal_mode = WAL").fetchone()
-    connection.execute("BEGIN IMMEDIATE")
-    for statement in sql.SCHEMA:
-        connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {sql.APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {sql.FORMAT_VERSION}")
-    connection.execute("COMMIT")

@@ -96,7 +96,7 @@ class Delivery:
         try:
             target = create_target(path)
             try:
-                found = copy_file(source, target, on_bytes)
+                found = copy_file(source, target, on_bytes, source_may_change=False)
             finally:
                 os.close(target)
         finally:

@@ -120,7 +120,7 @@ class Intake:
             with disk_errors(self._home.incoming, "write to"):
                 target = create_target(temporary, 0o444)
                 try:
-                    found = copy_file(source, target, on_bytes)
+                    found = copy_file(source, target, on_bytes, source_may_change=True)
                     if found != (digest, file.size):
                         raise _changed(file)
                     if self._durability is Durability.POWER:

@@ -29,7 +29,7 @@ from perago.adapters.embedded.store.refs import Repository
 from perago.adapters.embedded.store.reports import GarbageReport, VerificationReport
 from perago.adapters.embedded.store.sessions import open_session
 from perago.adapters.embedded.store.verification import verify_store
-from perago.domain.errors import StoreError
+from perago.domain.errors import CorruptStoreError, StoreError
 from perago.domain.ids import (
     BranchName,
     CommitId,
@@ -166,16 +166,17 @@ class EmbeddedWorkspaceStore:
     def list_objects(
         self, repository: RepositoryName, commit: CommitId, prefix: str = ""
     ) -> Iterator[ObjectEntry]:
-        tree = self.read_commit(repository, commit).tree
-        return self._forest.entries(tree, prefix)
+        self.read_commit(repository, commit)  # before the first entry is asked for
+        return self._list(repository, commit, prefix)
 
     @contextmanager
     def open_object(
         self, repository: RepositoryName, commit: CommitId, path: ObjectPath
     ) -> Iterator[BinaryIO]:
-        wanted = self._want(repository, commit, [path])
-        with self._delivery.open(wanted[path]) as stream:
-            yield stream
+        with self._reading(repository, commit) as found:
+            wanted = self._want(found, repository, [path])
+            with self._delivery.open(wanted[path]) as stream:
+                yield stream
 
     def checkout(
         self,
@@ -185,10 +186,11 @@ class EmbeddedWorkspaceStore:
         directory: Path,
         on_transfer: OnTransfer,
     ) -> dict[RelativePath, Digest]:
-        wanted = self._want(repository, commit, [entry.path for entry in files.values()])
-        return self._delivery.write_files(
-            {path: wanted[entry.path] for path, entry in files.items()}, directory, on_transfer
-        )
+        with self._reading(repository, commit) as found:
+            wanted = self._want(found, repository, [entry.path for entry in files.values()])
+            return self._delivery.write_files(
+                {path: wanted[entry.path] for path, entry in files.items()}, directory, on_transfer
+            )
 
     def commit_changes(
         self,
@@ -206,7 +208,8 @@ class EmbeddedWorkspaceStore:
             base = refs.require_commit(
                 connection, found, refs.require_head(connection, found, branch)
             )
-        edited = self._forest.edit(base.tree, writes, deletes)
+        with self._reading(repository, base.id):
+            edited = self._forest.edit(base.tree, writes, deletes)
         intake = Intake(
             self._home,
             self._database,
@@ -290,17 +293,32 @@ class EmbeddedWorkspaceStore:
         """Check every content, tree and commit against its hash, and every reference."""
         return verify_store(self._home, self._database)
 
+    @contextmanager
+    def _reading(self, repository: RepositoryName, commit: CommitId) -> Iterator[Commit]:
+        """The commit; one that is collected meanwhile is not there, which is no damage."""
+        found = self.read_commit(repository, commit)
+        try:
+            yield found
+        except CorruptStoreError:
+            self.read_commit(repository, commit)
+            raise
+
+    def _list(
+        self, repository: RepositoryName, commit: CommitId, prefix: str
+    ) -> Iterator[ObjectEntry]:
+        with self._reading(repository, commit) as found:
+            yield from self._forest.entries(found.tree, prefix)
+
     def _want(
-        self, repository: RepositoryName, commit: CommitId, paths: Collection[ObjectPath]
+        self, commit: Commit, repository: RepositoryName, paths: Collection[ObjectPath]
     ) -> dict[ObjectPath, Wanted]:
-        tree = self.read_commit(repository, commit).tree
         return {
             path: Wanted(
                 digest=entry.digest,
                 size=entry.size,
-                object_name=f"object {path!r} of {repository}@{commit}",
+                object_name=f"object {path!r} of {repository}@{commit.id}",
             )
-            for path, entry in self._forest.find(tree, paths).items()
+            for path, entry in self._forest.find(commit.tree, paths).items()
         }
 
     def _insert_commit(

@@ -12,7 +12,7 @@ import pytest
 
 from perago.adapters.embedded.store import EmbeddedWorkspaceStore, GarbageReport
 from perago.domain.errors import CorruptStoreError, NotFoundInStoreError, UnpublishableFileError
-from perago.domain.ids import BranchName, CommitId
+from perago.domain.ids import BranchName, CommitId, RelativePath
 from tests.unit.adapters.embedded.store.conftest import LARGE, MAIN, REPOSITORY, Bench
 
 AT_ONCE = timedelta(0)
@@ -229,6 +229,23 @@ def test_a_new_branch_saves_a_commit_that_was_about_to_go(bench: Bench) -> None:
     bench.store.create_branch(REPOSITORY, BranchName("saved"), commit.id)
     assert bench.store.gc(grace=AT_ONCE) == NOTHING
     assert bench.contents(commit.id) == {"a": b"1"}
+
+
+def test_who_reads_a_commit_that_is_collected_is_told_that_it_is_gone(
+    bench: Bench, tmp_path: Path
+) -> None:
+    commit = bench.abandon({"a": LARGE, "b": LARGE[1:]})
+    listing = bench.store.list_objects(REPOSITORY, commit.id)
+    entries = {RelativePath(e.path): e for e in bench.store.list_objects(REPOSITORY, commit.id)}
+
+    def collect(_objects: int, _size: int) -> None:
+        bench.store.gc(grace=AT_ONCE)
+
+    many = {RelativePath(f"{n}"): entries[RelativePath("a")] for n in range(8)} | entries
+    with pytest.raises(NotFoundInStoreError, match=commit.id):
+        bench.store.checkout(REPOSITORY, commit.id, many, tmp_path, collect)
+    with pytest.raises(NotFoundInStoreError, match=commit.id):
+        list(listing)
 
 
 def test_an_empty_store_has_no_garbage(tmp_path: Path, bench: Bench) -> None:

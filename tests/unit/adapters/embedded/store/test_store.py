@@ -82,6 +82,28 @@ def test_names_that_are_no_unicode_are_not_found(bench: Bench) -> None:
             call()
 
 
+def test_an_ambiguous_beginning_of_a_commit_id_is_refused(bench: Bench) -> None:
+    commit = bench.commit({"a": b"1"})
+    with bench.store._database.writing() as connection:
+        for twin in ("abcdef0123" + "0" * 54, "abcdef0123" + "1" * 54):
+            connection.execute(
+                "INSERT INTO commits SELECT ?, repository, record, created_at "
+                "FROM commits WHERE id = ?",
+                (twin, commit.id),
+            )
+    with pytest.raises(StoreError, match="abcdef01"):
+        bench.store.resolve(REPOSITORY, "abcdef01")
+    assert bench.store.resolve(REPOSITORY, "abcdef01230") == "abcdef0123" + "0" * 54
+
+
+def test_a_branch_that_looks_like_a_commit_is_a_branch(bench: Bench) -> None:
+    first = bench.store.head(REPOSITORY, MAIN).id
+    commit = bench.commit({"a": b"1"})
+    bench.store.create_branch(REPOSITORY, BranchName(commit.id[:10]), first)
+    assert bench.store.resolve(REPOSITORY, commit.id[:10]) == first
+    assert bench.store.resolve(REPOSITORY, commit.id[:11]) == commit.id
+
+
 def test_an_object_cannot_be_written_and_deleted_in_one_commit(bench: Bench) -> None:
     bench.commit({"a": b"1"})
     with pytest.raises(StoreError, match="'a'"):
