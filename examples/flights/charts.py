@@ -95,11 +95,17 @@ def months_chart(by_month: Sequence[Row]) -> str:
     axes.bar(places, late, color=BLUE, width=0.78, label="arrived 15 minutes late or more")
     axes.plot(places, cancelled, color=ORANGE, marker="o", markersize=4, label="cancelled")
     axes.set_xticks(places, [MONTHS[int(number(row, "month")) - 1] for row in by_month])
-    axes.set_ylim(top=max([*late, *cancelled, 1]) * 1.28)
+    axes.set_ylim(top=max([*late, *cancelled, 1]) * 1.05)
     axes.yaxis.set_major_formatter("{x:.0f}%")
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     axes.legend(
-        loc="upper right", frameon=False, fontsize=10.5, ncols=2, handlelength=1.2, labelcolor=INK
+        loc="lower left",
+        bbox_to_anchor=(-0.02, 1),
+        frameon=False,
+        fontsize=10.5,
+        ncols=2,
+        handlelength=1.2,
+        labelcolor=INK,
     )
     return _svg(figure)
 

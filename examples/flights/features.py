@@ -5,6 +5,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.window import WindowSpec
 
+from examples.flights.counting import count_rows
 from perago import (
     RetryPolicy,
     SparkWorkspace,
@@ -31,6 +32,9 @@ KEYS = {
 }
 """Every feature table and what one row of it stands for."""
 
+
+NAMES = {"by_route": ["dest_name"], "by_carrier": ["carrier_name"]}
+"""What a group is called, where its key is an abbreviation."""
 
 NEEDED = (
     *("origin", "dest", "dest_name", "carrier", "carrier_name", "hour", "month", "condition"),
@@ -73,35 +77,34 @@ def features(
     for number, (name, table) in enumerate(tables.items()):
         context.progress(name, number / len(tables))
         workspace.write(table, f"features/{name}", sort_by=KEYS[name])
-    routes = workspace.read_staged.parquet("features/by_route")
+    written = {name: workspace.read_staged.parquet(f"features/{name}") for name in tables}
     return FeaturesResult(
-        rows={name: workspace.read_staged.parquet(f"features/{name}").count() for name in tables},
-        ranked_routes=routes.where("rank IS NOT NULL").count(),
+        rows=count_rows(written),
+        ranked_routes=written["by_route"].where("rank IS NOT NULL").count(),
     )
 
 
 def build_features(flights: DataFrame, min_flights: int) -> dict[str, DataFrame]:
     """All feature tables, by name."""
-    names = flights.select("carrier", "carrier_name").distinct()
-    places = flights.select("dest", "dest_name").distinct()
-    plain = {name: summarise(flights, keys) for name, keys in KEYS.items()}
+    plain = {name: summarise(flights, keys, *NAMES.get(name, ())) for name, keys in KEYS.items()}
     return plain | {
         "route_carrier_hour": add_route_windows(plain["route_carrier_hour"]),
-        "by_route": add_rank(plain["by_route"], min_flights).join(places, "dest", "left"),
-        "by_carrier": add_rank(plain["by_carrier"], min_flights).join(names, "carrier", "left"),
+        "by_route": add_rank(plain["by_route"], min_flights),
+        "by_carrier": add_rank(plain["by_carrier"], min_flights),
         "by_hour": add_change(plain["by_hour"], "hour"),
         "by_month": add_change(plain["by_month"], "month"),
     }
 
 
-def summarise(flights: DataFrame, keys: list[str]) -> DataFrame:
-    """Counts and delays per group.
+def summarise(flights: DataFrame, keys: list[str], *names: str) -> DataFrame:
+    """Counts and delays per group, and what the group is called.
 
     Delays are whole minutes, so their sums are exact and do not depend on the order of the rows.
     """
     return (
         flights.groupBy(*keys)
         .agg(
+            *[F.max(name).alias(name) for name in names],
             F.count(F.lit(1)).alias("flights"),
             F.count_if("cancelled").alias("cancelled"),
             F.count("dep_delay").alias("departed"),

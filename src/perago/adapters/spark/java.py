@@ -16,7 +16,7 @@ from pathlib import Path
 from perago.domain.errors import EnvironmentUnfitError
 
 FIT_VERSIONS = (17, 21)
-"""The Java releases that Spark 4.1 supports. Later ones lack `Subject.getSubject`."""
+"""The Java releases that Spark 4.1 supports; tests run on 17. Java 25 has no `getSubject` left."""
 
 USUAL_PLACES = (
     "/usr/lib/jvm/*",

@@ -11,6 +11,8 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
+from perago.domain.errors import TaskTerminalError
+
 _SPARK_PART = re.compile(r"part-(\d+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[.-]c(\d+)(\..+)")
 _STABLE_PART = re.compile(r"part-(\d+)\.")
 _PARTITION_PART = re.compile(r"([^=]+)=")
@@ -36,7 +38,7 @@ def partition_keys(files: Iterable[str]) -> tuple[str, ...] | None:
     """The keys by which a table is partitioned, from its paths; None when it has no data file."""
     for path in sorted(files):
         parts = PurePosixPath(path).parts
-        if any(part.startswith(("_", ".")) for part in parts):
+        if _is_hidden(parts):
             continue
         matches = (_PARTITION_PART.match(part) for part in parts[:-1])
         return tuple(match[1] for match in matches if match is not None)
@@ -96,9 +98,21 @@ def _data_files(
 ) -> Iterable[tuple[tuple[int, int], PurePosixPath, str]]:
     for text in written:
         path = PurePosixPath(text)
+        if _is_hidden(path.parts):
+            continue
         match = _SPARK_PART.fullmatch(path.name)
-        if match is not None:
-            yield (int(match[1]), int(match[2])), path, match[3]
+        if match is None:
+            # Never passed over in silence: it may hold rows.
+            raise TaskTerminalError(
+                f"Spark wrote {text!r}, which is not the name of a data file that Perago knows",
+                hint="write the table with df.write to workspace.uri_out(path)",
+            )
+        yield (int(match[1]), int(match[2])), path, match[3]
+
+
+def _is_hidden(parts: Iterable[str]) -> bool:
+    """Whether Spark itself would not read it; the partition of a column `_x` is no such thing."""
+    return any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in parts)
 
 
 def _next_numbers(existing: Iterable[str]) -> dict[PurePosixPath, int]:

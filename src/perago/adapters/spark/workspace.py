@@ -30,7 +30,7 @@ from perago.ports.spark import WriteMode
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-FILE_FORMATS = frozenset({"csv", "json", "orc", "parquet", "text", "xml"})
+FILE_FORMATS = frozenset({"csv", "json", "orc", "parquet", "text"})
 """The formats whose tables are plain files and nothing else."""
 
 _WRITE_OPTIONS = {"csv": {"header": "true"}}

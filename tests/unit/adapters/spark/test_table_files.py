@@ -10,6 +10,7 @@ from perago.adapters.spark.table_files import (
     rename_into,
     replace_table,
 )
+from perago.domain.errors import TaskTerminalError
 
 JOB = "0f5a1c9e-1111-2222-3333-444455556666"
 
@@ -64,9 +65,20 @@ def test_what_is_no_data_gets_no_name(stray: str) -> None:
     assert plan_names([stray], []) == {}
 
 
+def test_a_file_of_an_unknown_name_is_not_passed_over() -> None:
+    with pytest.raises(TaskTerminalError, match=r"'m=1/data-0\.bin'(?s:.*)uri_out"):
+        plan_names(["m=1/data-0.bin"], [])
+
+
+def test_a_partition_column_may_begin_with_an_underscore() -> None:
+    written = [f"_m=1/part-00000-{JOB}.c000.json"]
+    assert list(plan_names(written, []).values()) == ["_m=1/part-00000.json"]
+
+
 @pytest.mark.parametrize(
     ("files", "keys"),
     [
+        (["_m=1/part-00000.parquet"], ("_m",)),
         (["year=2013/month=1/part-00000.parquet"], ("year", "month")),
         (["part-00000.parquet"], ()),
         (["_SUCCESS", ".hidden/x"], None),
