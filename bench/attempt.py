@@ -31,6 +31,7 @@ from perago.domain.ids import BranchName, ExecutionId, RepositoryName, WorkerId
 from perago.domain.outcome import Phase
 from perago.domain.workspace import Prefix
 from perago.runtime.failpoints import RuleFailpoints
+from perago.runtime.isolation import ProcessIsolation
 
 ATTEMPTS = 21
 REPOSITORY, MAIN = RepositoryName("bench"), BranchName("main")
@@ -93,6 +94,7 @@ def main() -> None:
                 directories=LocalAttemptDirectories(root / "work"),
                 guardrails=LocalGuardrailEvaluator(),
                 spark=LocalSparkSessions(SparkSettings(), root / "spark"),
+                isolation=ProcessIsolation(),
                 clock=clock,
                 failpoints=RuleFailpoints(),
             )
@@ -135,11 +137,9 @@ def publish(ports: AttemptPorts, watch: Stopwatch, number: int) -> None:
         [change_one.name], worker_id=WorkerId("bench"), count=1, wait_seconds=0
     )
     execution = ExecutionId(f"{number:032x}")
-    outcome = AttemptRun(
-        change_one, polled, execution, ports=ports, lease=watch, observer=watch
-    ).run()
-    if outcome.status != "COMPLETED":
-        raise SystemExit(f"the attempt failed: {outcome}")
+    end = AttemptRun(change_one, polled, execution, ports=ports, lease=watch, observer=watch).run()
+    if end.outcome.status != "COMPLETED":
+        raise SystemExit(f"the attempt failed: {end.outcome}")
 
 
 def show(watch: Stopwatch, copies: list[float]) -> None:

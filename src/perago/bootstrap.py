@@ -14,7 +14,7 @@ from perago.adapters.embedded.store import Durability, EmbeddedWorkspaceStore
 from perago.adapters.localfs.clock import SystemClock
 from perago.adapters.localfs.directories import LocalAttemptDirectories
 from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
-from perago.adapters.localfs.home import make_home, require_home
+from perago.adapters.localfs.home import make_home, make_logs_directory, require_home
 from perago.adapters.localfs.root_lock import WorkspaceRootLock
 from perago.adapters.localfs.scan import scan_directory
 from perago.adapters.localfs.tree_index import TreeIndex
@@ -29,6 +29,7 @@ from perago.ports import Clock, Fencing, LocalTree
 from perago.runtime.events import WorkerEvents
 from perago.runtime.executor import ExecutorKit
 from perago.runtime.failpoints import RuleFailpoints, parse_failpoints
+from perago.runtime.isolation import ProcessIsolation
 from perago.runtime.supervisor import Supervisor, SupervisorOptions
 from perago.settings import Settings
 
@@ -89,6 +90,7 @@ class EmbeddedExecutorFactory:
                 executor_log=settings.logs_directory / f"executor-{number}.log",
                 executors=settings.executors,
             ),
+            isolation=ProcessIsolation(),
             clock=clock,
             failpoints=RuleFailpoints(parse_failpoints(settings.failpoints)),
         )
@@ -123,6 +125,7 @@ def open_worker(
     """Take the workspace root, sweep what earlier supervisors left, and build a supervisor."""
     settings = application.settings
     directories = LocalAttemptDirectories(settings.attempts_root)
+    make_logs_directory(settings.logs_directory)
     with WorkspaceRootLock(settings.attempts_root) as lock:
         directories.sweep()
         worker_id = lock.new_worker_id()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,11 +20,15 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from perago.domain.errors import SettingsError
+from perago.domain.outcome import JsonObject
 from perago.runtime.failpoints import parse_failpoints
 
 ENVIRONMENT_PREFIX = "PERAGO_"
 _PROJECT_FILE = "perago.toml"
 _PYPROJECT = "pyproject.toml"
+
+_SECRET = re.compile(r"secret|password|token|credential|\bkey$", re.IGNORECASE)
+"""Which Spark settings hold secrets: by their names, as Spark itself does."""
 
 RawValue = object
 """A value as a source gave it: text from the environment, any TOML type from a file."""
@@ -117,6 +122,15 @@ class Settings(BaseModel):
         except SettingsError as error:
             raise ValueError(str(error)) from error
         return value
+
+    def shown(self) -> JsonObject:
+        """Every value as JSON for people, without what looks like a secret."""
+        values: JsonObject = self.model_dump(mode="json")
+        values["spark_conf"] = {
+            key: "(not shown)" if _SECRET.search(key) else value
+            for key, value in self.spark_conf.items()
+        }
+        return values
 
     @property
     def attempts_root(self) -> Path:

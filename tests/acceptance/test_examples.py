@@ -12,7 +12,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.parametrize(
-    "directory", sorted({path.parent for path in EXAMPLES.glob("*/test_*.py")}), ids=lambda p: p.name
+    "directory",
+    sorted({path.parent for path in EXAMPLES.glob("*/test_*.py")}),
+    ids=lambda p: p.name,
 )
 def test_the_tests_of_an_example_pass(directory: Path) -> None:
     done = subprocess.run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -201,6 +202,76 @@ def test_a_stopped_worker_drains_then_reports_what_it_ended(bench: Bench, tmp_pa
     assert task.status is AttemptStatus.FAILED
     assert task.reason == "the worker was stopped"
     assert_gone(pids)
+
+
+def test_a_body_that_breaks_the_process_breaks_neither_the_store_nor_the_next_body(
+    bench: Bench, tmp_path: Path
+) -> None:
+    state = bench.run("vandal", {"file": str(tmp_path / "state")})
+
+    assert state.status is WorkflowStatus.COMPLETED, state.reason
+    assert bench.recorder.died == []
+    assert bench.application.store.verify().is_clean
+    seen = json.loads((tmp_path / "state").read_text())
+    assert seen == {
+        "environment": None,
+        "umask": seen["umask"],
+        "handlers": 1,
+        "logging": 0,
+        "sigterm": True,
+        "alarm": 0,
+        "stdout": "TextIOWrapper",
+        "stdin": "",
+    }
+    assert seen["umask"] != 0o077
+
+
+def test_a_death_is_noticed_though_a_forked_child_lives_on(bench: Bench, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+
+    state = bench.run("orphaning", {"file": str(pids)})
+
+    assert "killed by SIGKILL" in (state.tasks[0].reason or "")
+    assert_gone(pids)
+
+
+def test_of_a_body_that_forks_only_the_parent_is_the_attempt(bench: Bench) -> None:
+    state = bench.run("splitting")
+
+    assert state.status is WorkflowStatus.COMPLETED, state.reason
+    head = bench.application.store.head(REPOSITORY, MAIN)
+    assert len(list(bench.application.store.log(REPOSITORY, head.id))) == 2
+
+
+def test_a_body_that_talks_without_pause_cannot_stall_its_lease(bench: Bench) -> None:
+    state = bench.run("flooding", {"seconds": 4.0})
+
+    assert state.status is WorkflowStatus.COMPLETED, state.reason
+    lines = bench.application.orchestrator.read_log(state.tasks[0].attempt.task_id)
+    assert 0 < len(lines) < 200
+    assert all(len(line.text) < 1000 for line in lines)
+
+
+def test_what_is_no_exception_fails_the_attempt_and_not_the_executor(bench: Bench) -> None:
+    state = bench.run("raising")
+
+    assert bench.recorder.died == []
+    assert state.tasks[0].status is AttemptStatus.FAILED
+    assert "CancelledError" in (state.tasks[0].reason or "")
+
+
+def test_without_a_log_an_attempt_fails_and_says_so(bench: Bench) -> None:
+    workflow = bench.start("chatting", {"file": "unused"})
+    logs = bench.application.settings.logs_directory
+    logs.mkdir()
+    (logs / workflow).write_text("a file where a directory must be")
+
+    bench.work("chatting", workflow, lambda _: None)
+
+    first = bench.state(workflow).tasks[0]
+    assert first.status is AttemptStatus.FAILED
+    assert "cannot open the attempt's log" in (first.reason or "")
+    assert bench.recorder.died == []
 
 
 def test_a_second_worker_on_one_root_is_refused(bench: Bench) -> None:

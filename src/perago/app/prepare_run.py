@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from perago.authoring import Pipeline
 from perago.domain.errors import AlreadyExistsInStoreError, UsageError
 from perago.domain.ids import BranchName, RepositoryName
-from perago.domain.outcome import JsonObject
+from perago.domain.outcome import JsonObject, JsonValue
 from perago.domain.workflow import WorkflowState
 from perago.ports import Orchestrator, WorkspaceStore
 
@@ -85,3 +87,25 @@ def _target_of(run: WorkflowState) -> tuple[object, object] | None:
     if not isinstance(workspace, dict):
         return None
     return workspace.get("repository"), workspace.get("branch")
+
+
+def refuse_missing_tasks(run: WorkflowState, pipeline: Pipeline) -> None:
+    """Raise when a run waits for a task that the pipeline no longer has: it would wait forever."""
+    known = set(_task_names(pipeline.workflow_definition()["tasks"]))
+    for task in run.tasks:
+        name = task.attempt.task_name
+        if task.task_type == "SIMPLE" and not task.status.is_terminal and name not in known:
+            raise UsageError(
+                f"run {run.id} waits for task {name!r}, which pipeline {pipeline.name!r} has not",
+                hint="give the TARGET as it was when the run was started, or `perago cancel` it",
+            )
+
+
+def _task_names(tasks: JsonValue) -> Iterator[str]:
+    """Every task name in a definition's tasks, those inside of forks too."""
+    for task in tasks if isinstance(tasks, list) else []:
+        if isinstance(task, dict):
+            yield str(task.get("name"))
+            branches = task.get("forkTasks")
+            for branch in branches if isinstance(branches, list) else []:
+                yield from _task_names(branch)

@@ -23,8 +23,8 @@ from perago.domain.errors import (
     AlreadyExistsInStoreError,
     GuardrailViolationError,
     InsufficientDiskError,
-    OrchestratorError,
     PeragoError,
+    TaskFailed,
 )
 from perago.domain.guardrail import Guardrail
 from perago.domain.ids import BranchName, CommitId, ExecutionId
@@ -35,6 +35,7 @@ from perago.domain.outcome import (
     Phase,
     build_output,
     decide_failure,
+    describe_error,
 )
 from perago.domain.staging import build_staging_name
 from perago.domain.workflow import PolledTask
@@ -43,12 +44,14 @@ from perago.ports import (
     AttemptDirectories,
     AttemptDirectory,
     AttemptObserver,
+    BodyIsolation,
     Clock,
     Failpoint,
     Failpoints,
     GuardrailEvaluator,
     Lease,
     Orchestrator,
+    SparkLease,
     SparkSessions,
     SparkWorkspace,
     WorkspaceStore,
@@ -72,8 +75,17 @@ class AttemptPorts:
     directories: AttemptDirectories
     guardrails: GuardrailEvaluator
     spark: SparkSessions
+    isolation: BodyIsolation
     clock: Clock
     failpoints: Failpoints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEnd:
+    """How an attempt ended, and whether the orchestrator could be told."""
+
+    outcome: Outcome
+    is_reported: bool
 
 
 class AttemptRun:
@@ -110,22 +122,22 @@ class AttemptRun:
         self._directory: AttemptDirectory | None = None
         self._staging: tuple[WorkspaceRef, BranchName] | None = None
 
-    def run(self) -> Outcome:
+    def run(self) -> AttemptEnd:
         """Run the attempt to its report and clean up."""
         outcome = self._decide_outcome()
-        self._report(outcome)
+        is_reported = self._report(outcome)
         self._clean_up()
         _log.info("attempt %s: %s", outcome.status, self._phases.summary())
-        return outcome
+        return AttemptEnd(outcome=outcome, is_reported=is_reported)
 
     # -- deciding
 
     def _decide_outcome(self) -> Outcome:
         try:
             return Completed(output=self._execute())
-        # A body may raise anything, and whatever it is, this attempt failed: the one place where
-        # catching everything is the point. It is logged with its traceback, and reported.
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001
+        # Whatever went wrong, this attempt failed: the one place where catching everything is the
+        # point. It is logged with its traceback, and reported.
+        except Exception as error:  # noqa: BLE001
             explained = _explain_disk(error)
             _log.log(
                 logging.WARNING if isinstance(explained, PeragoError) else logging.ERROR,
@@ -200,17 +212,32 @@ class AttemptRun:
                 if lease is not None and self._task.body.workspace_kind is WorkspaceKind.SPARK:
                     before = checkout.directory.copy_input() if self._needs_input_copy else files
                     workspace = lease.workspace(before, files)
-            raw = self._task.invoke(
-                workspace=workspace,
-                params=task_input.params,
-                spark=lease.session if lease is not None else None,
-                context=self._context(task_input),
-            )
+            with self._ports.isolation.around_body():
+                raw = self._invoke(task_input, workspace, lease)
             # Checked before anything is staged: what cannot be reported must not be published.
             limit = self._ports.orchestrator.max_output_bytes - _OUTPUT_RESERVE_BYTES
             result = self._task.dump_result(raw, limit)
         self._hit(Failpoint.BODY_DONE)
         return result
+
+    def _invoke(
+        self,
+        task_input: TaskInput,
+        workspace: Path | SparkWorkspace | None,
+        lease: SparkLease | None,
+    ) -> object:
+        try:
+            return self._task.invoke(
+                workspace=workspace,
+                params=task_input.params,
+                spark=lease.session if lease is not None else None,
+                context=self._context(task_input),
+            )
+        except Exception:
+            raise
+        except BaseException as error:
+            # `sys.exit()`, a cancelled coroutine and the like end the body, never the executor.
+            raise TaskFailed(f"the body raised {describe_error(error)}") from error
 
     def _context(self, task_input: TaskInput) -> TaskContext:
         return TaskContext(
@@ -270,21 +297,21 @@ class AttemptRun:
 
     # -- afterwards
 
-    def _report(self, outcome: Outcome) -> None:
-        """Tell the orchestrator; where it stays silent, its own time-out and retry take over."""
+    def _report(self, outcome: Outcome) -> bool:
+        """Tell the orchestrator; say whether it heard."""
         with self._phases.phase(Phase.REPORT):
             for delay in (*_REPORT_DELAYS_SECONDS, None):
                 try:
                     self._ports.orchestrator.report(self._attempt, outcome)
-                    break
-                except OrchestratorError as error:
+                except PeragoError as error:
                     if delay is None:
-                        _log.exception(
-                            "could not report %s; the lease will run out", outcome.status
-                        )
-                        break
+                        _log.exception("could not report %s", outcome.status)
+                        return False
                     _log.warning("report failed, trying again in %.1f s: %s", delay, error.message)
                     self._ports.clock.sleep(delay)
+                else:
+                    return True
+        return False
 
     def _clean_up(self) -> None:
         with self._phases.phase(Phase.CLEANUP):

@@ -186,7 +186,7 @@ def _pipeline_json(pipeline: Pipeline) -> JsonObject:
 
 
 def _show_settings(resolved: ResolvedSettings, output: Output) -> JsonObject:
-    values = resolved.settings.model_dump(mode="json")
+    values = resolved.settings.shown()
     output.say()
     output.table(
         ("setting", "value", "source"),

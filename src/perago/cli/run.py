@@ -32,7 +32,7 @@ HELP = help_text(
     },
     "TARGET is module, module:name, path.py or path.py:name; this directory is importable. A "
     "repository that does not exist is created. Ctrl-C lets running steps finish, a second one "
-    "gives them up; either way the run can be continued.",
+    "gives them up, which costs each a retry; `--continue` goes on with the run.",
 )
 
 Target = Annotated[
@@ -121,7 +121,7 @@ def _continue(
 ) -> RunEnd:
     """Drive a run that was left behind; one that is over is only reported."""
     from perago.app.follow import find_run
-    from perago.app.prepare_run import refuse_contradiction
+    from perago.app.prepare_run import refuse_contradiction, refuse_missing_tasks
     from perago.cli.session import RunEnd
     from perago.cli.targets import require_spark_for
 
@@ -134,6 +134,7 @@ def _continue(
     refuse_contradiction(found, given, application.store)
     if found.status.is_terminal:
         return RunEnd(report=driver.report(found))
+    refuse_missing_tasks(found, job.pipeline)
     require_spark_for(job.pipeline.tasks)
     return driver.drive(job, lambda worker: resume_run(application, worker, found), continued=True)
 

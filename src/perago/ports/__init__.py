@@ -11,7 +11,13 @@ from perago.ports.local import (
     GuardrailEvaluator,
     LocalTree,
 )
-from perago.ports.observation import AttemptObserver, Failpoint, Failpoints, Lease
+from perago.ports.observation import (
+    AttemptObserver,
+    BodyIsolation,
+    Failpoint,
+    Failpoints,
+    Lease,
+)
 from perago.ports.orchestrator import Orchestrator
 from perago.ports.spark import SparkLease, SparkSessions, SparkWorkspace
 from perago.ports.store import Branch, Fencing, LocalFile, OnTransfer, WorkspaceStore
@@ -20,6 +26,7 @@ __all__ = [
     "AttemptDirectories",
     "AttemptDirectory",
     "AttemptObserver",
+    "BodyIsolation",
     "Branch",
     "Clock",
     "Failpoint",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Protocol
 
@@ -43,6 +44,14 @@ class Lease(Protocol):
     @property
     def is_lost(self) -> bool:
         """Whether the attempt was cancelled or its lease given up."""
+        ...
+
+
+class BodyIsolation(Protocol):
+    """Puts the process back as it was before a body ran in it."""
+
+    def around_body(self) -> AbstractContextManager[None]:
+        """Run a body in this block; what it did to the process is undone at its end."""
         ...
 
 

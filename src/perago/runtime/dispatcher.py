@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from perago.domain.errors import OrchestratorError
+from perago.domain.errors import PeragoError
 from perago.domain.ids import ExecutionId, WorkerId
 from perago.domain.workflow import PolledTask
 from perago.ports import Clock, Orchestrator
@@ -69,7 +69,7 @@ class Dispatcher:
             return self._orchestrator.poll(
                 tuple(self._heartbeats), worker_id=self._worker_id, count=count, wait_seconds=0
             )
-        except OrchestratorError as error:
+        except PeragoError as error:
             _log.warning("cannot poll: %s", error.message)
             return []
 

@@ -7,13 +7,12 @@ kill takes Spark's JVM and forked children along), and dies with its supervisor.
 from __future__ import annotations
 
 import ctypes
+import io
 import logging
 import multiprocessing
 import os
 import signal
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from ctypes import c_double
@@ -22,31 +21,19 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import assert_never
 
-from perago.app.run_attempt import AttemptPorts, AttemptRun
+from perago.app.run_attempt import AttemptEnd, AttemptPorts, AttemptRun
 from perago.authoring import AnyTask
 from perago.domain.errors import PeragoError
-from perago.domain.outcome import Failed, Outcome, Phase
+from perago.domain.outcome import Failed, Phase
 from perago.ports import Lease
-from perago.runtime.messages import (
-    AttemptEnded,
-    FromExecutor,
-    PhaseEnded,
-    PhaseStarted,
-    Progressed,
-    Ready,
-    RunAttempt,
-    Stop,
-    ToExecutor,
-    Transferred,
-    Unfit,
-)
+from perago.runtime.isolation import flush_output
+from perago.runtime.messages import AttemptEnded, Ready, RunAttempt, Stop, ToExecutor, Unfit
+from perago.runtime.pipe_observer import PipeObserver
 
 LEASE_LOST = -1.0
 """What the shared lease cell holds once the attempt is cancelled."""
 
 _PR_SET_PDEATHSIG = 1
-_ORPHAN_CHECK_SECONDS = 0.5
-_TRANSFER_REPORT_SECONDS = 0.1
 
 _log = logging.getLogger(__name__)
 
@@ -82,55 +69,6 @@ class SharedLease:
         return self._cell.value == LEASE_LOST
 
 
-class PipeObserver:
-    """Sends what an attempt does to the supervisor; a broken pipe is the watchdog's business."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._lock = threading.Lock()
-        self._objects = 0
-        self._bytes = 0
-        self._sent_at = 0.0
-
-    def phase_started(self, phase: Phase) -> None:
-        """A phase begins."""
-        self.send(PhaseStarted(phase=phase))
-
-    def phase_ended(self, phase: Phase, seconds: float) -> None:
-        """A phase is over."""
-        self._flush()
-        self.send(PhaseEnded(phase=phase, seconds=seconds))
-
-    def transferred(self, objects: int, size: int) -> None:
-        """Objects and bytes moved; added up, so that 100,000 files are not as many messages."""
-        with self._lock:
-            self._objects += objects
-            self._bytes += size
-            due = time.monotonic() - self._sent_at > _TRANSFER_REPORT_SECONDS
-        if due:
-            self._flush()
-
-    def progressed(self, message: str, fraction: float | None) -> None:
-        """The body said how far it is."""
-        self.send(Progressed(message=message, fraction=fraction))
-
-    def send(self, message: FromExecutor) -> None:
-        """Send one message; never raises."""
-        with self._lock:
-            try:
-                self._connection.send(message)
-            except OSError:
-                _log.debug("the supervisor is gone; %s not sent", type(message).__name__)
-
-    def _flush(self) -> None:
-        with self._lock:
-            objects, size = self._objects, self._bytes
-            self._objects = self._bytes = 0
-            self._sent_at = time.monotonic()
-        if objects or size:
-            self.send(Transferred(objects=objects, size=size))
-
-
 def executor_main(
     number: int,
     connection: Connection,
@@ -139,25 +77,15 @@ def executor_main(
     log_path: Path,
 ) -> None:
     """Serve attempts until told to stop. The entry point of the spawned process."""
-    os.setpgid(0, 0)
-    _die_with_supervisor()
-    # The supervisor decides what a Ctrl-C means; the terminal sends it to all.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _redirect_output(log_path)
+    _settle_in()
+    _set_up_output(log_path)
     observer = PipeObserver(connection)
     try:
         kit = factory(number)
     except PeragoError as error:
         observer.send(Unfit(reason=str(error)))
         return
-    logging.basicConfig(
-        level=kit.log_level,
-        stream=sys.stderr,
-        format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
-        force=True,
-    )
-    # py4j logs every command at DEBUG and a broken gateway at ERROR; the body's error says it.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    _set_up_logging(kit.log_level)
     observer.send(Ready())
     try:
         _serve(connection, observer, kit, SharedLease(lease_cell))
@@ -173,16 +101,27 @@ def _serve(connection: Connection, observer: PipeObserver, kit: ExecutorKit, lea
             return
         match message:
             case RunAttempt():
-                with _attempt_output(message.log_path):
-                    outcome = _run(message, kit, observer, lease)
-                observer.send(AttemptEnded(outcome=outcome))
+                end = _run_with_log(message, kit, observer, lease)
+                observer.send(AttemptEnded(outcome=end.outcome, is_reported=end.is_reported))
             case Stop():
                 return
             case _:
                 assert_never(message)
 
 
-def _run(message: RunAttempt, kit: ExecutorKit, observer: PipeObserver, lease: Lease) -> Outcome:
+def _run_with_log(
+    message: RunAttempt, kit: ExecutorKit, observer: PipeObserver, lease: Lease
+) -> AttemptEnd:
+    """Run an attempt with its output in its own log; without a log it does not run."""
+    try:
+        log = _open_log(message.log_path)
+    except OSError as error:
+        return _refuse(f"cannot open the attempt's log {message.log_path}: {error.strerror}")
+    with _output_to(log):
+        return _run(message, kit, observer, lease)
+
+
+def _run(message: RunAttempt, kit: ExecutorKit, observer: PipeObserver, lease: Lease) -> AttemptEnd:
     attempt = message.polled.attempt
     _log.info(
         "workflow=%s task=%s reference=%s retry=%d execution=%s",
@@ -194,12 +133,7 @@ def _run(message: RunAttempt, kit: ExecutorKit, observer: PipeObserver, lease: L
     )
     task = kit.tasks.get(attempt.task_name)
     if task is None:
-        # Polled for a task that this executor's code does not have: a supervisor's mistake.
-        outcome = Failed(
-            reason=f"this worker has no task {attempt.task_name}", phase=Phase.VALIDATE
-        )
-        kit.ports.orchestrator.report(attempt, outcome)
-        return outcome
+        return _refuse(f"this worker has no task {attempt.task_name}")
     return AttemptRun(
         task,
         message.polled,
@@ -211,45 +145,75 @@ def _run(message: RunAttempt, kit: ExecutorKit, observer: PipeObserver, lease: L
     ).run()
 
 
+def _refuse(reason: str) -> AttemptEnd:
+    """An attempt that could not even begin; the supervisor reports it."""
+    return AttemptEnd(outcome=Failed(reason=reason, phase=Phase.PREPARE), is_reported=False)
+
+
+# -- the process
+
+
+def _settle_in() -> None:
+    """Lead a process group, die with the supervisor, and leave the terminal to it."""
+    if multiprocessing.parent_process() is None:
+        raise RuntimeError("an executor is started by a supervisor, never by hand")
+    os.setpgid(0, 0)
+    if sys.platform == "linux":
+        # The guardian ends the group when the supervisor dies; this is quicker, and needs nobody.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # The supervisor decides what a Ctrl-C means; the terminal sends it to all. It was blocked since
+    # the process started, so that one during the imports leaves no traceback on the screen.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _set_up_output(log_path: Path) -> None:
+    """No standard input, and standard output to the executor's own log."""
+    # A child that reads the terminal from a background process group would stop the whole group.
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    log = _open_log(log_path)
+    _point_output_to(log)
+    os.close(log)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # What a body printed before it crashed must be in its log, whatever it printed.
+            stream.reconfigure(line_buffering=True, errors="backslashreplace")
+
+
+def _set_up_logging(level: str) -> None:
+    logging.basicConfig(
+        level=level,
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
+        force=True,
+    )
+    # py4j logs every command at DEBUG and a broken gateway at ERROR; the body's error says it.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+
+
 @contextmanager
-def _attempt_output(log_path: Path) -> Iterator[None]:
-    """Send everything that this process and its children print to the attempt's log."""
-    saved = [os.dup(1), os.dup(2)]
-    home = Path.cwd()
-    _redirect_output(log_path)
+def _output_to(log: int) -> Iterator[None]:
+    """Send everything that this process and its children print to a log; closes the log."""
+    saved = {number: os.dup(number) for number in (1, 2)}
+    flush_output()
+    _point_output_to(log)
+    os.close(log)
     try:
         yield
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        for descriptor, copy in zip((1, 2), saved, strict=True):
-            os.dup2(copy, descriptor)
+        flush_output()
+        for number, copy in saved.items():
+            os.dup2(copy, number)
             os.close(copy)
-        os.chdir(home)  # a body may have changed it, and the next one must not notice
 
 
-def _redirect_output(path: Path) -> None:
+def _open_log(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-    for standard in (1, 2):
-        os.dup2(descriptor, standard)
-    os.close(descriptor)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
 
 
-def _die_with_supervisor() -> None:
-    """Make sure that no executor outlives its supervisor, even one that holds the GIL."""
-    supervisor = multiprocessing.parent_process()
-    if supervisor is None:
-        raise RuntimeError("an executor is started by a supervisor, never by hand")
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    watch = threading.Thread(
-        target=_watch, args=(supervisor.pid,), daemon=True, name="orphan-watch"
-    )
-    watch.start()
-
-
-def _watch(supervisor_pid: int) -> None:
-    while os.getppid() == supervisor_pid:
-        time.sleep(_ORPHAN_CHECK_SECONDS)
-    os.killpg(os.getpgrp(), signal.SIGKILL)
+def _point_output_to(descriptor: int) -> None:
+    for number in (1, 2):
+        os.dup2(descriptor, number)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from perago.domain.attempt import decide_staleness
-from perago.domain.errors import OrchestratorError
+from perago.domain.errors import PeragoError
 from perago.ports import Clock, Orchestrator
 from perago.runtime.leases import LeaseAction, decide_lease, postpone_beat, renew_lease
 from perago.runtime.slot import Assignment, Slot
@@ -49,7 +49,7 @@ class LeaseKeeper:
         try:
             self._orchestrator.heartbeat(attempt)
             snapshot = self._orchestrator.snapshot(attempt.task_id)
-        except OrchestratorError as error:
+        except PeragoError as error:
             _log.warning("heartbeat of %s failed: %s", attempt.reference_name, error.message)
             assignment.lease = postpone_beat(assignment.lease, now=self._clock.elapsed())
             return
@@ -69,5 +69,5 @@ class LeaseKeeper:
         slot.cancel(self._clock.elapsed())
         try:
             self._orchestrator.append_log(attempt.task_id, f"given up: {reason}")
-        except OrchestratorError as error:
+        except PeragoError as error:
             _log.debug("cannot log to %s: %s", attempt.task_id, error.message)

@@ -69,9 +69,13 @@ class Progressed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptEnded:
-    """From an executor: the attempt is reported and cleaned up; the slot is free."""
+    """From an executor: the attempt is cleaned up and the slot is free.
+
+    Where the orchestrator could not be told, the supervisor goes on trying.
+    """
 
     outcome: Outcome
+    is_reported: bool
 
 
 ToExecutor = RunAttempt | Stop

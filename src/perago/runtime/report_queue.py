@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from perago.domain.attempt import Attempt
-from perago.domain.errors import OrchestratorError
+from perago.domain.errors import PeragoError
 from perago.domain.outcome import Outcome
 from perago.ports import Clock, Orchestrator
 
@@ -41,7 +41,7 @@ class ReportQueue:
         for _, tries, attempt, outcome in due:
             try:
                 self._orchestrator.report(attempt, outcome)
-            except OrchestratorError as error:
+            except PeragoError as error:
                 _log.warning("cannot report %s: %s", attempt.reference_name, error.message)
                 if tries + 1 < _MOST_TRIES:
                     again = now + _TRY_AGAIN_SECONDS

@@ -16,8 +16,9 @@ from perago.domain.ids import ExecutionId
 from perago.domain.outcome import Phase
 from perago.domain.workflow import PolledTask
 from perago.runtime.executor import LEASE_LOST, ExecutorFactory, executor_main
+from perago.runtime.guardian import Guardian
 from perago.runtime.leases import LeaseState
-from perago.runtime.messages import RunAttempt, Stop
+from perago.runtime.messages import RunAttempt, Stop, ToExecutor
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,6 +41,11 @@ class Assignment:
         """Whether the outcome is being reported or was: then the lease no longer matters."""
         return self.phase in (Phase.REPORT, Phase.CLEANUP)
 
+    @property
+    def needs_lease(self) -> bool:
+        """Whether the lease must still be kept."""
+        return self.cancelled_at is None and not self.is_decided
+
 
 @dataclass(slots=True)
 class Slot:
@@ -51,6 +57,7 @@ class Slot:
     log_path: Path
     process: SpawnProcess | None = None
     connection: Connection | None = None
+    guardian: Guardian | None = None
     cell: c_double | None = None
     is_ready: bool = False
     assignment: Assignment | None = None
@@ -72,7 +79,14 @@ class Slot:
             args=(self.number, theirs, self.cell, self.factory, self.log_path),
             name=f"perago-executor-{self.number}",
         )
-        self.process.start()
+        # A Ctrl-C while the process imports must not end it with a traceback; it unblocks it.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        if self.process.pid is not None:
+            self.guardian = Guardian(self.process.pid)
         theirs.close()
         self.connection = ours
         self.is_ready = False
@@ -81,14 +95,13 @@ class Slot:
         """Hand an attempt to the executor."""
         self.assignment = assignment
         self.share_deadline(assignment.lease.deadline)
-        if self.connection is not None:
-            self.connection.send(
-                RunAttempt(
-                    polled=assignment.polled,
-                    execution_id=assignment.execution_id,
-                    log_path=log_path,
-                )
+        self._send(
+            RunAttempt(
+                polled=assignment.polled,
+                execution_id=assignment.execution_id,
+                log_path=log_path,
             )
+        )
 
     def share_deadline(self, deadline: float) -> None:
         """Let the executor see how long its lease is."""
@@ -103,32 +116,55 @@ class Slot:
 
     def ask_to_stop(self) -> None:
         """Let an idle executor end by itself, Spark included."""
+        self._send(Stop())
+
+    def _send(self, message: ToExecutor) -> None:
         if self.connection is not None:
+            # An executor that died in this moment is noticed, and settled, by its death.
             with suppress(OSError):
-                self.connection.send(Stop())
+                self.connection.send(message)
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether the process ended. Asked of the kernel: a forked child may keep the pipe open."""
+        return self.process is not None and not self.process.is_alive()
 
     def kill(self) -> None:
         """End the process with everything it started."""
-        if self.process is None or self.process.pid is None:
+        if self.process is None:
             return
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        self._kill_group()
         self.process.kill()  # before it made its own group, the line above found none
         self.process.join()
 
     def bury(self) -> str:
-        """Forget a dead process; say how it died."""
+        """Forget a dead process and end what it left running; say how it died."""
         if self.process is None:
             return "never started"
-        # What it started may outlive it; the group still has its id.
-        if self.process.pid is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+        self._kill_group()
         self.process.join()
         code = self.process.exitcode or 0
         self.process.close()
+        if self.guardian is not None:
+            self.guardian.dismiss()
         if self.connection is not None:
             self.connection.close()
-        self.process = self.connection = None
+        self.process = self.connection = self.guardian = None
         self.is_ready = False
-        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return describe_exit(code)
+
+    def _kill_group(self) -> None:
+        """A process group keeps its id while anybody is in it, also after its leader is gone."""
+        if self.process is not None and self.process.pid is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def describe_exit(code: int) -> str:
+    """How a process ended, from what `multiprocessing` says of it."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:  # a real-time signal has no name
+        return f"killed by signal {-code}"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import assert_never
 
 from perago.domain.attempt import Attempt, LogicalTask
-from perago.domain.errors import EnvironmentUnfitError, OrchestratorError
+from perago.domain.errors import EnvironmentUnfitError, PeragoError
 from perago.domain.ids import WorkerId
 from perago.domain.outcome import Failed, Phase, decide_executor_death
 from perago.ports import AttemptDirectories, Clock, Orchestrator
@@ -43,6 +43,7 @@ from perago.runtime.slot import Assignment, Slot
 _log = logging.getLogger(__name__)
 
 _STOP_GRACE_SECONDS = 10.0
+_MESSAGES_PER_TURN = 100
 _START_TRIES = 4
 """After so many executors that died before they were ready, something is wrong with all."""
 
@@ -150,34 +151,36 @@ class Supervisor:
 
     def _wait_seconds(self) -> float:
         """How long nothing needs doing, unless an executor speaks."""
-        dues = [self._dispatcher.next_poll]
+        dues = [self._dispatcher.next_poll if self._stop_deadline is None else self._stop_deadline]
         for slot in self._slots:
-            if slot.assignment is not None:
+            if slot.assignment is not None and slot.assignment.needs_lease:
                 dues.append(next_due(slot.assignment.lease))
-            if slot.process is None:
+            if slot.process is None and not self.is_stopping:
                 dues.append(slot.respawn_at)
         return max(0.0, min(min(dues) - self._clock.elapsed(), IDLE_POLL_SECONDS))
 
     def _hear(self, seconds: float) -> None:
-        """Wait for messages and deaths, and take all there are."""
-        by_handle: dict[object, Slot] = {}
+        """Wait until an executor speaks or dies, take what was said, and settle the dead."""
+        handles: list[Connection | int] = []
         for slot in self._slots:
             if slot.process is not None and slot.connection is not None:
-                by_handle[slot.connection] = slot
-                by_handle[slot.process.sentinel] = slot
-        if not by_handle:
+                handles += [slot.connection, slot.process.sentinel]
+        if not handles:
             self._clock.sleep(seconds)
-            return
-        spoke = wait(by_handle.keys(), seconds)  # type: ignore[arg-type] # handles of both kinds
-        for slot in {id(by_handle[handle]): by_handle[handle] for handle in spoke}.values():
+        wait(handles, seconds)
+        for slot in self._slots:
+            # Death first: what a dead executor had said is then complete.
+            is_dead = slot.is_dead
             self._take_messages(slot)
-            if slot.process is not None and not slot.process.is_alive():
-                self._take_messages(slot)
+            if is_dead:
                 self._handle_death(slot)
 
     def _take_messages(self, slot: Slot) -> None:
-        connection = slot.connection
-        while connection is not None and _has_message(connection):
+        """Take what there is, up to a bound: a talkative body must not keep the loop busy."""
+        for _ in range(_MESSAGES_PER_TURN):
+            connection = slot.connection
+            if connection is None or not _has_message(connection):
+                return
             try:
                 message: FromExecutor = connection.recv()
             except (EOFError, OSError):
@@ -206,7 +209,9 @@ class Supervisor:
             case Progressed(message=text, fraction=fraction):
                 self._events.progressed(attempt, text, fraction)
                 self._append_log(attempt, text)
-            case AttemptEnded(outcome=outcome):
+            case AttemptEnded(outcome=outcome, is_reported=is_reported):
+                if not is_reported:
+                    self._reports.add(attempt, outcome)
                 slot.assignment = None
                 slot.deaths_in_a_row = 0
                 slot.last_used = self._clock.elapsed()
@@ -234,8 +239,9 @@ class Supervisor:
 
     def _settle_dead_attempt(self, assignment: Assignment, how: str) -> None:
         attempt = assignment.attempt
-        self._directories.collect(assignment.execution_id)
-        if assignment.cancelled_at is not None:
+        self._collect(assignment)
+        if assignment.cancelled_at is not None or assignment.phase is Phase.CLEANUP:
+            # Given up, or reported already: the death decides nothing.
             self._events.attempt_ended(attempt, None)
             return
         self._deaths[attempt.logical_task] += 1
@@ -246,16 +252,24 @@ class Supervisor:
             limit=self._options.death_limit,
             how=how,
         )
-        delay = 0.0
-        if assignment.phase is Phase.PUBLISH and self._options.publish_may_outlive_executor:
-            delay = self._options.merge_timeouts[attempt.task_name]
+        delay = self._options.merge_timeouts[attempt.task_name] if self._may_land(assignment) else 0
         self._reports.add(attempt, outcome, delay=delay)
         self._events.attempt_ended(attempt, outcome)
+
+    def _may_land(self, assignment: Assignment) -> bool:
+        """Whether a publish call of a dead executor may still be carried out."""
+        return assignment.phase is Phase.PUBLISH and self._options.publish_may_outlive_executor
+
+    def _collect(self, assignment: Assignment) -> None:
+        try:
+            self._directories.collect(assignment.execution_id)
+        except OSError as error:  # the next start sweeps it
+            _log.warning("cannot remove the directory of a dead attempt: %s", error)
 
     def _append_log(self, attempt: Attempt, text: str) -> None:
         try:
             self._orchestrator.append_log(attempt.task_id, text)
-        except OrchestratorError as error:
+        except PeragoError as error:
             _log.debug("cannot log to %s: %s", attempt.task_id, error.message)
 
     def _revive(self, slot: Slot, now: float) -> None:
@@ -273,12 +287,9 @@ class Supervisor:
             slot.cancel(self._clock.elapsed())
             slot.kill()
             slot.assignment = None
-            self._directories.collect(assignment.execution_id)
-            # Inside a publish call that a server may still carry out, only the lease can tell.
-            unsure = (
-                assignment.phase is Phase.PUBLISH and self._options.publish_may_outlive_executor
-            )
-            if not unsure and not assignment.is_decided:
+            self._collect(assignment)
+            # Of a publish call that a server may still carry out, only the lease can tell.
+            if not self._may_land(assignment):
                 failed = Failed(reason=reason, phase=assignment.phase)
                 self._reports.add(assignment.attempt, failed)
             self._events.attempt_ended(assignment.attempt, None)

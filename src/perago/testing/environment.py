@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -60,8 +61,11 @@ class TaskRun:
 
     @property
     def published(self) -> bool:
-        """Whether the target moved to this attempt's commit."""
-        return isinstance(self.outcome, Completed) and self.head.id != self.input_ref
+        """Whether this attempt's output is a new commit."""
+        if not isinstance(self.outcome, Completed):
+            return False
+        workspace = self.outcome.output.get("workspace")
+        return isinstance(workspace, dict) and workspace["ref"] != self.input_ref
 
     @property
     def result(self) -> JsonObject:
@@ -97,6 +101,13 @@ class _Observer:
 class _Lease:
     deadline: float
     is_lost: bool = False
+
+
+class _NoIsolation:
+    """Tests bring their own."""
+
+    def around_body(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 class _HookedFailpoints:
@@ -220,8 +231,8 @@ class TaskEnvironment:
         self._executions += 1
         self._lease = _Lease(self.clock.elapsed() + polled.lease_seconds)
         observer = _Observer()
-        before = self.store.head(self.repository, self.branch).id
-        outcome = AttemptRun(
+        before = self._input_ref(polled)
+        end = AttemptRun(
             task,
             polled,
             ExecutionId(f"{self._executions:032x}"),
@@ -231,13 +242,20 @@ class TaskEnvironment:
         ).run()
         head = self.store.head(self.repository, self.branch)
         return TaskRun(
-            outcome=outcome,
+            outcome=end.outcome,
             input_ref=before,
             head=head,
             files=self._read_all(head.id),
             progress=tuple(observer.progress),
             phases=tuple(observer.phases),
         )
+
+    def _input_ref(self, polled: PolledTask) -> CommitId:
+        """The commit that the attempt reads; a task without a workspace reads none."""
+        workspace = polled.input.get("workspace")
+        if isinstance(workspace, dict) and isinstance(workspace.get("ref"), str):
+            return CommitId(str(workspace["ref"]))
+        return self.store.head(self.repository, self.branch).id
 
     def _ports(self, faults: Mapping[Failpoint, Fault]) -> AttemptPorts:
         return AttemptPorts(
@@ -246,6 +264,7 @@ class TaskEnvironment:
             directories=LocalAttemptDirectories(self._root),
             guardrails=LocalGuardrailEvaluator(),
             spark=self._spark,
+            isolation=_NoIsolation(),
             clock=self.clock,
             failpoints=_HookedFailpoints(faults),
         )

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import io
+import json
+import logging
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -109,6 +116,90 @@ def linger(workspace: Path, params: Params, context: TaskContext) -> Result:
     return Result()
 
 
+@task("vandalise", owner_email=OWNER, workspace=WorkspaceSpec(prefix="/"))
+def vandalise(workspace: Path, params: Params) -> Result:
+    """Break everything in the process that a body can reach, and write a file too big to inline."""
+    os.environ["VANDAL"] = "was here"
+    os.umask(0o077)
+    logging.getLogger().handlers.clear()
+    logging.disable(logging.CRITICAL)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.alarm(600)
+    sys.stdout = io.StringIO()
+    (workspace / "large").write_bytes(b"x" * (1 << 20))
+    for descriptor in (0, 1, 2):
+        os.close(descriptor)
+    # What still writes to standard error must not write into an object of the store.
+    stray = threading.Thread(target=write_stray_lines, daemon=True)
+    stray.start()
+    return Result()
+
+
+def write_stray_lines() -> None:
+    for _ in range(2000):
+        with contextlib.suppress(OSError):
+            os.write(2, b"stray\n")
+        time.sleep(0.001)
+
+
+@task("inspect", owner_email=OWNER)
+def inspect(params: Params) -> Result:
+    """Write down what the process looks like to the next body."""
+    mask = os.umask(0)
+    os.umask(mask)
+    state = {
+        "environment": os.environ.get("VANDAL"),
+        "umask": mask,
+        "handlers": len(logging.getLogger().handlers),
+        "logging": logging.root.manager.disable,
+        "sigterm": signal.getsignal(signal.SIGTERM) is signal.SIG_DFL,
+        "alarm": signal.alarm(0),
+        "stdout": type(sys.stdout).__name__,
+        "stdin": sys.stdin.read(),
+    }
+    Path(params.file).write_text(json.dumps(state))
+    return Result()
+
+
+@task("orphan", owner_email=OWNER, controls=TaskControls(retry=RetryPolicy(count=0)))
+def orphan(params: Params) -> Result:
+    """Die while a forked child lives on and keeps every pipe open."""
+    child = os.fork()
+    if child == 0:
+        time.sleep(600)
+    Path(params.file).write_text(f"{os.getpid()} {child}")
+    os.kill(os.getpid(), signal.SIGKILL)
+    return Result()
+
+
+@task("split", owner_email=OWNER, workspace=WorkspaceSpec(prefix="/"))
+def split(workspace: Path, params: Params) -> Result:
+    """Fork, and let both sides return."""
+    (workspace / "f").write_text("once")
+    os.fork()
+    return Result()
+
+
+@task("flood", owner_email=OWNER, controls=SHORT_LEASE)
+def flood(params: Params, context: TaskContext) -> Result:
+    """Talk without pause for longer than the lease, also nonsense."""
+    ends = time.monotonic() + params.seconds
+    while time.monotonic() < ends:
+        context.progress("reading \udcff" + "x" * 10_000)
+    return Result()
+
+
+@task("cancelled", owner_email=OWNER, controls=TaskControls(retry=RetryPolicy(count=0)))
+def cancelled(params: Params) -> Result:
+    """Raise what is no `Exception`."""
+    raise asyncio.CancelledError
+
+
+vandal = Pipeline("vandal", 1, [vandalise, inspect], params=Params)
+orphaning = Pipeline("orphaning", 1, [orphan], params=Params)
+splitting = Pipeline("splitting", 1, [split], params=Params)
+flooding = Pipeline("flooding", 1, [flood], params=Params)
+raising = Pipeline("raising", 1, [cancelled], params=Params)
 dying = Pipeline("dying", 1, [die], params=Params)
 recovering = Pipeline("recovering", 1, [die_once], params=Params)
 chatting = Pipeline("chatting", 1, [chatter, where], params=Params)

@@ -354,11 +354,13 @@ class TestFailures:
         assert isinstance(workspace, dict)
         workspace[field] = value
 
+        head = env.store.head(env.repository, env.branch)
         run = env.run_attempt(edit, polled)
 
         assert isinstance(run.outcome, Failed)
         assert value in run.reason
-        assert_nothing_happened(env, run)
+        assert run.head == head
+        assert env.leftovers == []
 
     def test_a_broken_pre_guardrail_is_terminal_and_the_body_never_runs(
         self, env: TaskEnvironment

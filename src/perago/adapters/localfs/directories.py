@@ -178,10 +178,12 @@ def _read_marker(directory: Path) -> Marker | None:
 
 def remove_tree(root: Path) -> None:
     """Delete a directory tree; follow no link; restore permissions that stand in the way."""
+    if not root.is_dir() or root.is_symlink():
+        # Not one of ours, such as what a file browser leaves behind.
+        root.unlink(missing_ok=True)
+        return
     try:
         shutil.rmtree(root)
-    except FileNotFoundError:
-        return
     except PermissionError:
         for parent, directories, _ in os.walk(root):
             for name in directories:

@@ -35,3 +35,17 @@ def require_home(home: Path) -> None:
             hint="change to the project's directory, or name the home (--home or PERAGO_HOME); "
             "`perago run` and `perago store init` make one",
         )
+
+
+def make_logs_directory(logs: Path) -> None:
+    """Make sure that attempts can write their logs: without one, no attempt runs."""
+    try:
+        logs.mkdir(parents=True, exist_ok=True)
+        probe = logs / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise EnvironmentUnfitError(
+            f"cannot write logs to {logs}: {error.strerror}",
+            hint="make it writable, or choose another home (--home or PERAGO_HOME)",
+        ) from error

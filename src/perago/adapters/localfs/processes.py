@@ -50,5 +50,5 @@ def end_process_group(leader: ProcessIdentity) -> None:
         return
     with suppress(ProcessLookupError):
         os.killpg(leader.pid, signal.SIGKILL)
-    with suppress(psutil.NoSuchProcess):
+    with suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
         psutil.Process(leader.pid).wait(timeout=_SAME_START_SECONDS)

@@ -31,28 +31,22 @@ class WorkspaceRootLock:
 
     def acquire(self) -> None:
         """Take the lock, or raise `WorkspaceRootLockedError` naming the holder."""
-        path = self._root / _LOCK_NAME
         try:
             self._root.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise EnvironmentUnfitError(
-                f"cannot use the workspace root {self._root}: {error.strerror}",
-                hint="make it writable, or set PERAGO_WORKSPACE_ROOT to a directory that is",
-            ) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._descriptor = _lock(self._root / _LOCK_NAME)
+            self._root_id = _read_or_make_id(self._root / _ID_NAME)
         except BlockingIOError as error:
-            holder = os.pread(descriptor, 64, 0).decode("ascii", "replace").strip()
-            os.close(descriptor)
+            holder = (self._root / _LOCK_NAME).read_text("ascii", "replace").strip()
             raise WorkspaceRootLockedError(
                 f"the workspace root {self._root} is held by process {holder or 'unknown'}",
                 hint="wait for it, stop it, or set PERAGO_WORKSPACE_ROOT to another directory",
             ) from error
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
-        self._descriptor = descriptor
-        self._root_id = _read_or_make_id(self._root / _ID_NAME)
+        except OSError as error:
+            self.release()
+            raise EnvironmentUnfitError(
+                f"cannot use the workspace root {self._root}: {error.strerror}",
+                hint="make it writable, free disk space, or set PERAGO_WORKSPACE_ROOT",
+            ) from error
 
     def release(self) -> None:
         """Give the root back."""
@@ -79,6 +73,19 @@ class WorkspaceRootLock:
         trace: TracebackType | None,
     ) -> None:
         self.release()
+
+
+def _lock(path: Path) -> int:
+    """Lock a file and write this process's id into it, for whoever is refused."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _read_or_make_id(path: Path) -> str:

@@ -16,8 +16,11 @@ from pathlib import Path
 
 from blake3 import blake3
 
-# Large enough to make system calls cheap, small enough to stay in the processor's cache.
-_CHUNK_BYTES = 512 * 1024
+# Large enough to make system calls cheap, small enough to stay in the processor's cache. Larger
+# writes also have the kernel look for larger pieces of free memory; measured, that made a copy up
+# to five times slower.
+_CHUNK_BYTES = 128 * 1024
+_STANDARD_ERROR = 2
 _FICLONE = 0x40049409
 _OPEN_SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OPEN_TARGET = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -33,7 +36,7 @@ class NotAFileError(OSError):
 
 def open_source(path: StrPath) -> int:
     """Open a regular file to read; a link is not followed and a fifo is not waited for."""
-    descriptor = os.open(path, _OPEN_SOURCE)
+    descriptor = _above_standard(os.open(path, _OPEN_SOURCE))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise NotAFileError(f"{path} is not a regular file")
@@ -43,10 +46,24 @@ def open_source(path: StrPath) -> int:
 def create_target(path: StrPath, mode: int = 0o666) -> int:
     """Create a new file to write; what had that name is removed, never written through."""
     try:
-        return os.open(path, _OPEN_TARGET, mode)
+        return _above_standard(os.open(path, _OPEN_TARGET, mode))
     except FileExistsError:
         Path(path).unlink()
-        return os.open(path, _OPEN_TARGET, mode)
+        return _above_standard(os.open(path, _OPEN_TARGET, mode))
+
+
+def _above_standard(descriptor: int) -> int:
+    """Move a descriptor out of the way of the standard streams.
+
+    Where somebody closed standard error, a file would get its number, and a stray line of text
+    would be written into an object. SQLite guards its own files in the same way.
+    """
+    if descriptor > _STANDARD_ERROR:
+        return descriptor
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _STANDARD_ERROR + 1)
+    finally:
+        os.close(descriptor)
 
 
 def read_whole(path: StrPath, limit: int) -> bytes:

@@ -1,0 +1,94 @@
+"""Tells the supervisor what an attempt does, without ever flooding it or failing the body."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from multiprocessing.connection import Connection
+
+from perago.domain.outcome import Phase
+from perago.runtime.messages import (
+    FromExecutor,
+    PhaseEnded,
+    PhaseStarted,
+    Progressed,
+    Transferred,
+)
+
+_log = logging.getLogger(__name__)
+
+_REPORT_SECONDS = 0.1
+"""Bytes and progress are told at most this often; 100,000 files are not as many messages."""
+
+_MAX_TEXT = 500
+"""So much of a progress message is shown; a body that reports a document is not a reason to."""
+
+
+class PipeObserver:
+    """The `AttemptObserver` of an executor. Called from the body's and from transfer threads."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._objects = 0
+        self._bytes = 0
+        self._transfer_sent_at = 0.0
+        self._progress: Progressed | None = None
+        self._progress_sent_at = 0.0
+
+    def phase_started(self, phase: Phase) -> None:
+        """A phase begins."""
+        self.send(PhaseStarted(phase=phase))
+
+    def phase_ended(self, phase: Phase, seconds: float) -> None:
+        """A phase is over; what was held back is told first."""
+        with self._lock:
+            held = (self._take_transfer(), self._take_progress())
+        for message in held:
+            if message is not None:
+                self.send(message)
+        self.send(PhaseEnded(phase=phase, seconds=seconds))
+
+    def transferred(self, objects: int, size: int) -> None:
+        """Objects and bytes moved since the last call."""
+        with self._lock:
+            self._objects += objects
+            self._bytes += size
+            due = time.monotonic() - self._transfer_sent_at > _REPORT_SECONDS
+            message = self._take_transfer() if due else None
+        if message is not None:
+            self.send(message)
+
+    def progressed(self, message: str, fraction: float | None) -> None:
+        """The body said how far it is; of many messages in a row the last one counts."""
+        # A body's text may be a path that is not UTF-8, or no text at all.
+        text = str(message)[:_MAX_TEXT].encode("utf-8", "backslashreplace").decode()
+        with self._lock:
+            self._progress = Progressed(message=text, fraction=fraction)
+            due = time.monotonic() - self._progress_sent_at > _REPORT_SECONDS
+            latest = self._take_progress() if due else None
+        if latest is not None:
+            self.send(latest)
+
+    def send(self, message: FromExecutor) -> None:
+        """Send one message; never raises."""
+        with self._lock:
+            try:
+                self._connection.send(message)
+            except OSError:
+                _log.debug("the supervisor is gone; %s not sent", type(message).__name__)
+
+    def _take_transfer(self) -> Transferred | None:
+        if not self._objects and not self._bytes:
+            return None
+        message = Transferred(objects=self._objects, size=self._bytes)
+        self._objects = self._bytes = 0
+        self._transfer_sent_at = time.monotonic()
+        return message
+
+    def _take_progress(self) -> Progressed | None:
+        message, self._progress = self._progress, None
+        if message is not None:
+            self._progress_sent_at = time.monotonic()
+        return message

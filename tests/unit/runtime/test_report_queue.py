@@ -1,0 +1,80 @@
+"""Reports for executors that no longer can: held until due, tried again, given up in the end."""
+
+from __future__ import annotations
+
+from perago.domain.attempt import Attempt
+from perago.domain.errors import OrchestratorUnavailableError
+from perago.domain.ids import TaskId, WorkflowId
+from perago.domain.outcome import Failed, Outcome, Phase
+from perago.runtime.report_queue import ReportQueue
+from perago.testing import FakeClock, MemoryOrchestrator
+
+ATTEMPT = Attempt(
+    workflow_id=WorkflowId("w"), task_id=TaskId("t"), task_name="task", reference_name="ref"
+)
+FAILED = Failed(reason="died", phase=Phase.BODY)
+
+
+class FlakyOrchestrator(MemoryOrchestrator):
+    """Answers only after so many silences."""
+
+    def __init__(self, clock: FakeClock, silences: int) -> None:
+        super().__init__(clock)
+        self.silences = silences
+        self.heard: list[Outcome] = []
+
+    def report(self, attempt: Attempt, outcome: Outcome) -> None:
+        if self.silences > 0:
+            self.silences -= 1
+            raise OrchestratorUnavailableError("no answer")
+        self.heard.append(outcome)
+
+
+def queue(silences: int = 0) -> tuple[ReportQueue, FlakyOrchestrator, FakeClock]:
+    clock = FakeClock()
+    orchestrator = FlakyOrchestrator(clock, silences)
+    return ReportQueue(orchestrator, clock), orchestrator, clock
+
+
+def test_a_report_is_sent_once_and_at_once() -> None:
+    reports, orchestrator, _ = queue()
+    reports.add(ATTEMPT, FAILED)
+
+    assert reports.send_due()
+    assert not reports.send_due()
+    assert orchestrator.heard == [FAILED]
+    assert reports.is_empty
+
+
+def test_a_delayed_report_waits() -> None:
+    reports, orchestrator, clock = queue()
+    reports.add(ATTEMPT, FAILED, delay=60)
+
+    assert not reports.send_due()
+    assert not reports.is_empty
+    clock.advance(60)
+    assert reports.send_due()
+    assert orchestrator.heard == [FAILED]
+
+
+def test_silence_is_answered_with_patience() -> None:
+    reports, orchestrator, clock = queue(silences=5)
+    reports.add(ATTEMPT, FAILED)
+
+    for _ in range(10):
+        reports.send_due()
+        clock.advance(1)
+
+    assert orchestrator.heard == [FAILED]
+
+
+def test_lasting_silence_is_left_to_the_lease() -> None:
+    reports, orchestrator, clock = queue(silences=10_000)
+    reports.add(ATTEMPT, FAILED)
+
+    for _ in range(100):
+        reports.send_due()
+        clock.advance(1)
+
+    assert reports.is_empty
+    assert orchestrator.heard == []
