@@ -72,9 +72,10 @@ wheel: $(VENV)/.dev ## Build the wheel into dist and look inside
 		|| { echo "make: the wheel lacks perago/py.typed" >&2; exit 1; }
 	@ls dist/*.whl
 
-# dev is resolved first; the smaller locks take their versions from it.
+# dev is resolved first; the smaller locks take their versions from it. Extras are kept: with hashes,
+# pip takes `coverage[toml]` for unpinned where the lock has `coverage` alone, once there is a newer one.
 COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
-	--generate-hashes --no-emit-index-url --custom-compile-command 'make lock' \
+	--generate-hashes --no-emit-index-url --no-strip-extras --custom-compile-command 'make lock' \
 	$(if $(UPGRADE),--upgrade)
 
 lock: $(VENV)/.dev ## Resolve pyproject.toml again into requirements/*.txt
