@@ -30,19 +30,27 @@ from perago.ports import LocalFile
 CP = shutil.which("cp") or "cp"
 ROUNDS = 5
 PUBLICATIONS = 30
-SETS = {"1000 x 10 KiB": (1000, 10 * 1024), "40 x 25 MiB": (40, 25 * 1024 * 1024)}
+MIB = 1024 * 1024
+SETS = {"1000 x 10 KiB": (1000, 10 * 1024), "40 x 25 MiB": (40, 25 * MIB)}
 REPOSITORY, MAIN = RepositoryName("bench"), BranchName("main")
 
 
 @dataclass(slots=True)
 class Timings:
-    """Seconds of each kind of work, one list per kind."""
+    """Seconds of each kind of work, one list per kind; each writes so many bytes."""
 
+    size: int
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
     def measure(self, kind: str, work: Callable[[], object]) -> None:
-        """Time one piece of work, with nothing of earlier pieces left to be written to disk."""
+        """Time one piece of work, on a level field.
+
+        Nothing of earlier pieces is left to be written to disk. And as much memory as it needs
+        was just in use: a virtual machine gives free memory back to its host, and who touches it
+        first again, for a page cache or anything else, pays several times the price of a copy.
+        """
         os.sync()
+        subprocess.run([sys.executable, "-c", f"b'x' * {2 * self.size}"], check=True)
         start = time.perf_counter()
         work()
         self.seconds.setdefault(kind, []).append(time.perf_counter() - start)
@@ -58,11 +66,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="perago-bench-") as name:
         for title, (count, size) in SETS.items():
             place = Path(name, title.replace(" ", ""))
-            compare_with_cp(title, make_files(place / "source", count, size), place)
+            make_files(place / "source", count, size)
+            compare_with_cp(title, Timings(count * size), place)
             shutil.rmtree(place)
         publish(make_files(Path(name, "publish"), 1000, 10 * 1024), Path(name))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    unit = 1024 if sys.platform == "linux" else 1024 * 1024
+    unit = 1024 if sys.platform == "linux" else MIB
     print(f"peak memory of this process: {peak / unit:.0f} MiB")
 
 
@@ -71,21 +80,16 @@ def make_files(directory: Path, count: int, size: int) -> Path:
     directory.mkdir(parents=True)
     numbers = random.Random(0)
     for index in range(count):
-        (directory / f"part-{index:05}").write_bytes(numbers.randbytes(size))
+        with (directory / f"part-{index:05}").open("wb") as stream:
+            for start in range(0, size, MIB):
+                stream.write(numbers.randbytes(min(MIB, size - start)))
     return directory
 
 
-def compare_with_cp(title: str, source: Path, place: Path) -> None:
-    """Copy, import, copy and check out in turn, and print one line.
-
-    A copy stands before each of the two, because what a file costs depends on how much of the
-    machine's memory the files before it have taken.
-    """
-    timings = Timings()
-    copy, home, target = place / "copy", place / "home", place / "target"
-    for turn in range(ROUNDS + 1):
-        if turn == 1:  # the first round only warmed up
-            timings = Timings()
+def compare_with_cp(title: str, timings: Timings, place: Path) -> None:
+    """Copy, import, copy and check out in turn, and print one line."""
+    source, copy, home, target = (place / n for n in ("source", "copy", "home", "target"))
+    for _ in range(ROUNDS):
         with EmbeddedWorkspaceStore(home, SystemClock()) as store:
             store.create_repository(REPOSITORY)
             for kind, work in (
@@ -137,7 +141,7 @@ def checkout(store: EmbeddedWorkspaceStore, target: Path) -> None:
 
 def publish(source: Path, place: Path) -> None:
     """Change one file in 1000 and publish it, again and again."""
-    timings = Timings()
+    timings = Timings(0)
     with EmbeddedWorkspaceStore(place / "publish-home", SystemClock()) as store:
         store.create_repository(REPOSITORY)
         import_directory(store, source)

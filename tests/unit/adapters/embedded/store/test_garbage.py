@@ -5,12 +5,18 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from perago.adapters.embedded.store import EmbeddedWorkspaceStore, GarbageReport
+from perago.adapters.embedded.store.sessions import (
+    bury_dead_sessions,
+    living_pins,
+    open_session,
+)
 from perago.domain.errors import CorruptStoreError, NotFoundInStoreError, UnpublishableFileError
 from perago.domain.ids import BranchName, CommitId, RelativePath
 from tests.unit.adapters.embedded.store.conftest import LARGE, MAIN, REPOSITORY, Bench
@@ -142,7 +148,39 @@ def test_a_write_that_failed_leaves_nothing_pinned(bench: Bench) -> None:
             on_transfer=lambda _objects, _size: None,
         )
     assert bench.debris() == []
+    with bench.store._database.reading() as connection:
+        assert connection.execute("SELECT count(*) FROM sessions").fetchone() == (0,)
     assert bench.store.gc(grace=AT_ONCE).contents == 1
+
+
+def test_a_session_that_begins_during_a_collection_is_never_taken_for_dead(
+    bench: Bench,
+) -> None:
+    home, database = bench.store._home, bench.store._database
+    over = threading.Event()
+
+    def bury() -> None:
+        while not over.is_set():
+            bury_dead_sessions(home, database)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            burying = pool.submit(bury)
+            try:
+                for number in range(250):
+                    digest = bytes([number]) * 32
+                    with (
+                        open_session(home, database, [digest]),
+                        database.reading() as connection,
+                    ):
+                        assert living_pins(home, connection) == {digest}
+            finally:
+                over.set()
+            burying.result()
+    finally:
+        sys.setswitchinterval(interval)
 
 
 KILLED_WRITER = """

@@ -11,6 +11,7 @@ from perago.adapters.embedded.store import AffectedObject
 from perago.adapters.embedded.store.manifest import decode_root
 from perago.domain.errors import CorruptStoreError
 from perago.domain.ids import CommitId, ObjectPath
+from perago.domain.publication import Commit
 from tests.unit.adapters.embedded.store.conftest import LARGE, MAIN, REPOSITORY, Bench
 
 
@@ -107,21 +108,29 @@ def test_a_missing_small_content_is_found(bench: Bench) -> None:
     assert problem.affected == (affected(commit.id, "a"),)
 
 
-@pytest.mark.parametrize("statement", ["DELETE FROM trees", "UPDATE trees SET body = X'52'"])
+@pytest.mark.parametrize("harm", ["removed", "cut short", "replaced by another"])
 @pytest.mark.parametrize("node", ["root", "leaf"])
 def test_a_missing_or_damaged_tree_node_affects_whole_commits(
-    bench: Bench, statement: str, node: str
+    bench: Bench, harm: str, node: str
 ) -> None:
-    first = bench.commit({"a": b"1"})
-    bench.commit({"a": b"2"})
-    damaged = bytes.fromhex(first.tree)
-    if node == "leaf":
+    def node_of(commit: Commit) -> tuple[bytes, bytes]:
+        """The id and body of a commit's root or only leaf."""
+        found = bytes.fromhex(commit.tree)
         with bench.store._database.reading() as connection:
-            (body,) = connection.execute(
-                "SELECT body FROM trees WHERE id = ?", (damaged,)
-            ).fetchone()
-        damaged = decode_root(body)[0].id
-    damage(bench, f"{statement} WHERE id = ?", damaged)
+            select = "SELECT body FROM trees WHERE id = ?"
+            (body,) = connection.execute(select, (found,)).fetchone()
+            if node == "leaf":
+                found = decode_root(body)[0].id
+                (body,) = connection.execute(select, (found,)).fetchone()
+        return found, body
+
+    first, second = bench.commit({"a": b"1"}), bench.commit({"a": b"2"})
+    damaged, body = node_of(first)
+    if harm == "removed":
+        damage(bench, "DELETE FROM trees WHERE id = ?", damaged)
+    else:
+        body = body[:-1] if harm == "cut short" else node_of(second)[1]
+        damage(bench, "UPDATE trees SET body = ? WHERE id = ?", body, damaged)
     (problem,) = bench.store.verify().problems
     assert damaged.hex() in problem.what
     assert problem.affected == (affected(first.id, None),)
