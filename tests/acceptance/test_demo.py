@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 # What differs from run to run: ids, times, durations, and where the home is.
 CHANGING = re.compile(
-    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12}|run [0-9a-f]{8}"
+    r"run [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|run [0-9a-f]{8}|[0-9a-f]{12}"
     r"|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[\d.]+ m?s\b|\d+ m \d\d s|\S*\.perago\S*"
 )
 WRITING_STEPS = ["ingest", "clean", "join", "features", "report"]
