@@ -24,8 +24,9 @@ from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
 from perago.adapters.localfs.scan import scan_directory
 from perago.adapters.localfs.tree_index import TreeIndex
 from perago.adapters.spark import LocalSparkSessions, SparkSettings
+from perago.app.attempt_ports import AttemptPorts
 from perago.app.follow import RunRequest, start_run
-from perago.app.run_attempt import AttemptPorts, AttemptRun
+from perago.app.run_attempt import AttemptRun
 from perago.app.transfer import ImportRequest, import_directory
 from perago.domain.ids import BranchName, ExecutionId, RepositoryName, WorkerId
 from perago.domain.outcome import Phase

@@ -21,7 +21,7 @@ from perago.adapters.localfs.tree_index import TreeIndex
 from perago.adapters.spark import LocalSparkSessions, SparkSettings
 from perago.adapters.spark.gateway import require_pyspark
 from perago.adapters.spark.java import find_java
-from perago.app.run_attempt import AttemptPorts
+from perago.app.attempt_ports import AttemptPorts
 from perago.authoring import AnyTask, Declarations, load_targets
 from perago.domain.budget import heartbeat_interval_of, merge_timeout_of
 from perago.domain.ids import WorkerId

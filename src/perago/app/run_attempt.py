@@ -6,15 +6,16 @@ report comes before cleanup; cleanup never changes an outcome that is decided.
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from perago.app.attempt_ports import AttemptPorts
 from perago.app.checkout import Checkout, LocalChanges, check_out
 from perago.app.fence import AttemptFence
+from perago.app.full_disk import explain_full_disk
 from perago.app.phases import PhaseRecorder
 from perago.app.publish import Publisher, StagedChanges
 from perago.authoring import AnyTask, TaskContext, TaskInput, WorkspaceKind, WorkspaceSpec
@@ -22,7 +23,6 @@ from perago.domain.budget import merge_timeout_of
 from perago.domain.errors import (
     AlreadyExistsInStoreError,
     GuardrailViolationError,
-    InsufficientDiskError,
     PeragoError,
     TaskFailed,
 )
@@ -41,20 +41,12 @@ from perago.domain.staging import build_staging_name
 from perago.domain.workflow import PolledTask
 from perago.domain.workspace import WorkspaceRef
 from perago.ports import (
-    AttemptDirectories,
     AttemptDirectory,
     AttemptObserver,
-    BodyIsolation,
-    Clock,
     Failpoint,
-    Failpoints,
-    GuardrailEvaluator,
     Lease,
-    Orchestrator,
     SparkLease,
-    SparkSessions,
     SparkWorkspace,
-    WorkspaceStore,
 )
 
 _log = logging.getLogger(__name__)
@@ -64,20 +56,6 @@ _OUTPUT_RESERVE_BYTES = 2048
 
 _REPORT_DELAYS_SECONDS = (0.5, 1.0, 2.0, 4.0)
 """Waits between tries to report. A report is idempotent: a second one is ignored."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptPorts:
-    """Everything an attempt needs from outside."""
-
-    store: WorkspaceStore
-    orchestrator: Orchestrator
-    directories: AttemptDirectories
-    guardrails: GuardrailEvaluator
-    spark: SparkSessions
-    isolation: BodyIsolation
-    clock: Clock
-    failpoints: Failpoints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +116,7 @@ class AttemptRun:
         # Whatever went wrong, this attempt failed: the one place where catching everything is the
         # point. It is logged with its traceback, and reported.
         except Exception as error:  # noqa: BLE001
-            explained = _explain_disk(error)
+            explained = explain_full_disk(error)
             _log.log(
                 logging.WARNING if isinstance(explained, PeragoError) else logging.ERROR,
                 "attempt failed in phase %s",
@@ -332,16 +310,3 @@ class AttemptRun:
 
     def _hit(self, point: Failpoint) -> None:
         self._ports.failpoints.hit(point, self._attempt)
-
-
-def _explain_disk(error: BaseException) -> BaseException:
-    """Turn the operating system's "disk full" into an error that says what to do."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        where = f" while writing {error.filename}" if error.filename else ""
-        explained = InsufficientDiskError(
-            f"the disk is full{where}",
-            hint="free disk space, or move PERAGO_WORKSPACE_ROOT and PERAGO_HOME to a larger disk",
-        )
-        explained.__cause__ = error
-        return explained
-    return error

@@ -119,7 +119,10 @@ class WorkspaceStore(Protocol):
         ...
 
     def resolve(self, repository: RepositoryName, ref: str) -> CommitId:
-        """A branch name, a commit id, or a unique prefix (8 or more) of one, as a commit id."""
+        """A branch name, a commit id, or a unique prefix (8 or more) of one, as a commit id.
+
+        Tried in this order.
+        """
         ...
 
     def log(self, repository: RepositoryName, commit: CommitId) -> Iterator[Commit]:
@@ -172,8 +175,8 @@ class WorkspaceStore(Protocol):
         Everything else is carried over. All or nothing for readers of the branch. A file whose
         content no longer has its digest raises `UnpublishableFileError`; a delete of what is not
         there raises `NotFoundInStoreError`; changes that leave the tree as it was raise
-        `StoreError`, for there is never an empty commit. If the branch moves meanwhile:
-        `HeadMovedError`.
+        `StoreError`, for there is never an empty commit; so does a path that is both written and
+        deleted. If the branch moves meanwhile: `HeadMovedError`.
         """
         ...
 
@@ -193,7 +196,8 @@ class WorkspaceStore(Protocol):
 
         The new commit's only parent is `expected_head` and its tree is the staged one. When the
         target is elsewhere: `HeadMovedError`, and nothing moved (atomic fencing), or it is found
-        out by the caller's check afterwards (soft fencing).
+        out by the caller's check afterwards (soft fencing). A staging branch that moved past the
+        staged commit raises `HeadMovedError` too; a merge that would change nothing `StoreError`.
         """
         ...
 

@@ -21,7 +21,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import assert_never
 
-from perago.app.run_attempt import AttemptEnd, AttemptPorts, AttemptRun
+from perago.app.attempt_ports import AttemptPorts
+from perago.app.run_attempt import AttemptEnd, AttemptRun
 from perago.authoring import AnyTask
 from perago.domain.errors import PeragoError
 from perago.domain.outcome import Failed, Phase

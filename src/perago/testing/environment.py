@@ -18,8 +18,9 @@ from perago.adapters.localfs.directories import LocalAttemptDirectories
 from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
 from perago.adapters.localfs.hashing import hash_file
 from perago.adapters.spark import LocalSparkSessions, SparkSettings
+from perago.app.attempt_ports import AttemptPorts
 from perago.app.follow import RunRequest, start_run
-from perago.app.run_attempt import AttemptPorts, AttemptRun
+from perago.app.run_attempt import AttemptRun
 from perago.authoring import AnyTask, Pipeline
 from perago.domain.attempt import Attempt, AttemptStatus
 from perago.domain.ids import (
