@@ -241,6 +241,14 @@ class TestMapping:
         assert run.files[f"data/{name}"] == b"odd"
         assert run.result == {"files": 4}
 
+    def test_an_empty_file_is_a_file(self, env: TaskEnvironment) -> None:
+        env.put({"data/empty": ""})
+
+        run = env.run(edit, Params(what="write"))
+
+        assert run.files["data/empty"] == b""
+        assert run.result == {"files": 4}
+
     @pytest.mark.parametrize(
         "name",
         [
