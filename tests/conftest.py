@@ -6,15 +6,15 @@ fails the session.
 
 import gc
 import os
-import re
-import shutil
-import subprocess
 from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from perago.adapters.spark.java import find_java
+from perago.domain.errors import EnvironmentUnfitError
 
 IN_CI = bool(os.environ.get("CI"))
 
@@ -102,19 +102,10 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
 @cache
 def missing_java() -> str | None:
     """Why Spark cannot run here, or None if it can."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    if java is None:
-        return "needs Java 17: no `java` on PATH and no JAVA_HOME"
     try:
-        answer = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, check=True, timeout=60
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        return f"needs Java 17: `{java} -version` failed: {error}"
-    version = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
-    if version is None or version[1] != "17":
-        return f"needs Java 17: `{java}` is {version[1] if version else 'of unknown version'}"
+        find_java(os.environ)
+    except EnvironmentUnfitError as error:
+        return error.message
     return None
 
 
