@@ -107,3 +107,17 @@ def test_paths_become_absolute(tmp_path: Path) -> None:
 
 def test_settings_are_frozen_and_described() -> None:
     assert all(field.description for field in Settings.model_fields.values())
+
+
+def test_what_is_shown_of_the_settings_holds_no_secret(tmp_path: Path) -> None:
+    conf = '{"spark.hadoop.fs.s3a.secret.key": "hunter2", "fs.s3a.access.key": "AKIA", "ui": "on"}'
+
+    shown = resolve(tmp_path, PERAGO_SPARK_CONF=conf).settings.shown()
+
+    assert "hunter2" not in str(shown)
+    assert "AKIA" not in str(shown)
+    assert shown["spark_conf"] == {
+        "spark.hadoop.fs.s3a.secret.key": "(not shown)",
+        "fs.s3a.access.key": "(not shown)",
+        "ui": "on",
+    }

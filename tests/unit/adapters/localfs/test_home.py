@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from perago.adapters.localfs.home import make_home, require_home
+from perago.adapters.localfs.home import make_home, make_logs_directory, require_home
 from perago.domain.errors import EnvironmentUnfitError, UsageError
 
 
@@ -32,3 +32,12 @@ def test_a_missing_home_is_the_wrong_place(tmp_path: Path) -> None:
         require_home(tmp_path / "none")
 
     assert not (tmp_path / "none").exists()
+
+
+def test_logs_that_cannot_be_written_are_noticed_before_an_attempt(tmp_path: Path) -> None:
+    make_logs_directory(tmp_path / "logs")
+    assert list((tmp_path / "logs").iterdir()) == []
+
+    (tmp_path / "file").touch()
+    with pytest.raises(EnvironmentUnfitError, match="cannot write logs to"):
+        make_logs_directory(tmp_path / "file")
