@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import Literal
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -24,13 +25,13 @@ from pydantic import BaseModel
 
 from perago import RetryPolicy, TaskControls, WorkspaceSpec, task
 from perago.domain.attempt import AttemptStatus
-from perago.domain.errors import OutcomeUnknownError
-from perago.domain.ids import BranchName, CommitId, RepositoryName
+from perago.domain.ids import CommitId
 from perago.domain.outcome import Completed
-from perago.domain.publication import Commit, StagedWorkspace, read_logical_task
+from perago.domain.publication import Commit, read_logical_task
 from perago.domain.workflow import PolledTask
 from perago.ports import Failpoint
-from perago.testing import MemoryWorkspaceStore, TaskEnvironment
+from perago.testing import TaskEnvironment
+from tests.lossy_store import LossyStore
 
 
 class Params(BaseModel):
@@ -62,59 +63,6 @@ class Crash(BaseException):
 
 def crash() -> None:
     raise Crash
-
-
-class LossyStore(MemoryWorkspaceStore):
-    """A store whose answer to the next publish call is lost, after or before it was done."""
-
-    loses: str | None = None
-
-    def merge(
-        self,
-        staged: StagedWorkspace,
-        target: BranchName,
-        *,
-        expected_head: CommitId,
-        message: str,
-        metadata: Mapping[str, str],
-        timeout_seconds: float,
-    ) -> Commit:
-        lost, self.loses = self.loses, None
-        if lost == "request":
-            raise OutcomeUnknownError("the connection broke")
-        commit = super().merge(
-            staged,
-            target,
-            expected_head=expected_head,
-            message=message,
-            metadata=metadata,
-            timeout_seconds=timeout_seconds,
-        )
-        if lost == "response":
-            raise OutcomeUnknownError("the connection broke")
-        return commit
-
-    def relocate(
-        self,
-        repository: RepositoryName,
-        branch: BranchName,
-        *,
-        to: CommitId,
-        expected_head: CommitId,
-        timeout_seconds: float,
-    ) -> None:
-        lost, self.loses = self.loses, None
-        if lost == "request":
-            raise OutcomeUnknownError("the connection broke")
-        super().relocate(
-            repository,
-            branch,
-            to=to,
-            expected_head=expected_head,
-            timeout_seconds=timeout_seconds,
-        )
-        if lost == "response":
-            raise OutcomeUnknownError("the connection broke")
 
 
 class AttemptMachine(RuleBasedStateMachine):
@@ -176,7 +124,7 @@ class AttemptMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.polled)
     @rule(data=st.data(), loses=st.sampled_from(["request", "response"]))
-    def lose_an_answer(self, data: st.DataObject, loses: str) -> None:
+    def lose_an_answer(self, data: st.DataObject, loses: Literal["request", "response"]) -> None:
         self.store.loses = loses
         self.run_one(data)
         self.store.loses = None

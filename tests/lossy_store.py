@@ -1,0 +1,65 @@
+"""A store whose answer to a publish call is lost, before or after it was carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Literal
+
+from perago.domain.errors import OutcomeUnknownError
+from perago.domain.ids import BranchName, CommitId, RepositoryName
+from perago.domain.publication import Commit, StagedWorkspace
+from perago.testing import MemoryWorkspaceStore
+
+
+class LossyStore(MemoryWorkspaceStore):
+    """Loses the next request or response, as `loses` says, and is itself again."""
+
+    loses: Literal["request", "response"] | None = None
+
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        lost, self.loses = self.loses, None
+        if lost == "request":
+            raise OutcomeUnknownError("the connection broke")
+        yield
+        if lost == "response":
+            raise OutcomeUnknownError("the connection broke")
+
+    def merge(
+        self,
+        staged: StagedWorkspace,
+        target: BranchName,
+        *,
+        expected_head: CommitId,
+        message: str,
+        metadata: Mapping[str, str],
+        timeout_seconds: float,
+    ) -> Commit:
+        with self._losing():
+            return super().merge(
+                staged,
+                target,
+                expected_head=expected_head,
+                message=message,
+                metadata=metadata,
+                timeout_seconds=timeout_seconds,
+            )
+
+    def relocate(
+        self,
+        repository: RepositoryName,
+        branch: BranchName,
+        *,
+        to: CommitId,
+        expected_head: CommitId,
+        timeout_seconds: float,
+    ) -> None:
+        with self._losing():
+            super().relocate(
+                repository,
+                branch,
+                to=to,
+                expected_head=expected_head,
+                timeout_seconds=timeout_seconds,
+            )

@@ -1,0 +1,96 @@
+"""Which stagings may go, and which commits somebody may still read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from perago import RetryPolicy, TaskControls, WorkspaceSpec, task
+from perago.app.collect_garbage import collect_stagings, find_inputs_in_flight
+from perago.domain.ids import BranchName
+from perago.domain.staging import parse_staging_name
+from perago.ports import Failpoint
+from perago.testing import TaskEnvironment
+
+
+class Params(BaseModel):
+    """Nothing."""
+
+
+class Result(BaseModel):
+    """Nothing."""
+
+
+@task(
+    "write",
+    owner_email="data@example.com",
+    workspace=WorkspaceSpec(prefix="/"),
+    controls=TaskControls(retry=RetryPolicy(count=3, delay_seconds=0)),
+)
+def write(workspace: Path, params: Params) -> Result:
+    (workspace / "f").write_text("x")
+    return Result()
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+def crash() -> None:
+    raise Crash
+
+
+@pytest.fixture
+def env() -> Iterator[TaskEnvironment]:
+    with TaskEnvironment() as environment:
+        yield environment
+
+
+def stagings(env: TaskEnvironment) -> list[BranchName]:
+    branches = env.store.branches(env.repository, hidden=True)
+    return [branch.name for branch in branches if branch.hidden]
+
+
+def crash_after_staging(env: TaskEnvironment) -> None:
+    with pytest.raises(Crash):
+        env.run(write, Params(), at={Failpoint.STAGED: crash})
+
+
+def test_a_staging_goes_when_the_orchestrator_says_that_its_attempt_is_over(
+    env: TaskEnvironment,
+) -> None:
+    crash_after_staging(env)
+    (left,) = stagings(env)
+    assert parse_staging_name(left) is not None
+
+    assert collect_stagings(env.store, env.orchestrator, env.repository) == [], "in progress"
+    env.time_out()
+    assert collect_stagings(env.store, env.orchestrator, env.repository) == [left]
+    assert stagings(env) == []
+
+
+def test_what_the_orchestrator_does_not_know_stays(env: TaskEnvironment) -> None:
+    head = env.store.head(env.repository, env.branch).id
+    strangers = f"perago-staging-w-r-seq-1-iteration-0-task-id-unknown-retry-0-exec-{'0' * 32}"
+    for name in (strangers, "somebodys-branch"):
+        env.store.create_branch(env.repository, BranchName(name), head, hidden=True)
+
+    assert collect_stagings(env.store, env.orchestrator, env.repository) == []
+    assert len(stagings(env)) == 2
+
+
+def test_what_an_unfinished_run_may_read_is_in_flight(env: TaskEnvironment) -> None:
+    read = env.put({"a": "1"})
+    env.schedule(write, Params())
+    env.move_head()
+
+    assert find_inputs_in_flight(env.orchestrator) == {read}
+
+
+def test_a_finished_run_keeps_nothing_in_flight(env: TaskEnvironment) -> None:
+    env.run(write, Params())
+
+    assert find_inputs_in_flight(env.orchestrator) == set()
