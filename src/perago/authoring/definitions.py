@@ -1,6 +1,6 @@
 """Declarations -> the JSON that Conductor takes.
 
-Field names and rules are those of Conductor OSS 3.32 (`TaskDef`, `WorkflowDef`, `SchemaDef`).
+Field names and rules are those of Conductor OSS (`TaskDef`, `WorkflowDef`, `SchemaDef`).
 """
 
 from __future__ import annotations
