@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from perago.domain.errors import NotFoundInOrchestratorError
 from perago.domain.ids import BranchName, CommitId, RepositoryName, TaskId
+from perago.domain.outcome import read_ref
 from perago.domain.staging import parse_staging_name
 from perago.ports import Orchestrator, WorkspaceStore
 
@@ -33,11 +34,7 @@ def find_inputs_in_flight(orchestrator: Orchestrator) -> set[CommitId]:
             continue
         payloads = [run.input, *(task.input for task in run.tasks)]
         payloads += [task.output for task in run.tasks]
-        for payload in payloads:
-            workspace = payload.get("workspace")
-            ref = workspace.get("ref") if isinstance(workspace, dict) else None
-            if isinstance(ref, str):
-                roots.add(CommitId(ref))
+        roots.update(ref for payload in payloads if (ref := read_ref(payload)) is not None)
     return roots
 
 

@@ -9,7 +9,7 @@ from perago.authoring import Pipeline, build_task_definition
 from perago.domain.attempt import AttemptStatus
 from perago.domain.errors import NotFoundInOrchestratorError, OrchestratorError
 from perago.domain.ids import BranchName, CommitId, RepositoryName, WorkerId, WorkflowId
-from perago.domain.outcome import Failed, JsonObject, Phase
+from perago.domain.outcome import Failed, JsonObject, Phase, read_ref
 from perago.domain.workflow import TaskState, WorkflowState
 from perago.ports import Orchestrator, WorkspaceStore
 
@@ -93,13 +93,7 @@ def list_published(workflow: WorkflowState) -> list[tuple[TaskState, CommitId]]:
     """The commits that the instance's completed steps published, in order."""
     published: list[tuple[TaskState, CommitId]] = []
     for task in workflow.tasks:
-        before, after = _ref(task.input), _ref(task.output)
+        before, after = read_ref(task.input), read_ref(task.output)
         if task.status is AttemptStatus.COMPLETED and after is not None and after != before:
             published.append((task, after))
     return published
-
-
-def _ref(payload: JsonObject) -> CommitId | None:
-    workspace = payload.get("workspace")
-    ref = workspace.get("ref") if isinstance(workspace, dict) else None
-    return CommitId(ref) if isinstance(ref, str) else None

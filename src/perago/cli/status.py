@@ -15,7 +15,7 @@ from perago.cli.output import (
     show_seconds,
     show_time,
 )
-from perago.domain.outcome import JsonObject, JsonValue
+from perago.domain.outcome import JsonObject, JsonValue, read_ref
 from perago.domain.workflow import TaskState, WorkflowState
 
 HELP = help_text(
@@ -105,8 +105,8 @@ def _attempt_row(task: TaskState) -> tuple[str, ...]:
         task.status.value,
         show_time(task.started_at),
         "" if seconds is None else show_seconds(seconds),
-        short(_ref(task.input) or ""),
-        short(_ref(task.output) or ""),
+        short(read_ref(task.input) or ""),
+        short(read_ref(task.output) or ""),
     )
 
 
@@ -137,8 +137,8 @@ def _attempt_json(task: TaskState) -> JsonObject:
         "scheduled_at": json_time(task.scheduled_at),
         "started_at": json_time(task.started_at),
         "ended_at": json_time(task.ended_at),
-        "input_ref": _ref(task.input),
-        "output_ref": _ref(task.output),
+        "input_ref": read_ref(task.input),
+        "output_ref": read_ref(task.output),
         "input": task.input,
         "output": task.output,
     }
@@ -162,9 +162,3 @@ def _describe_target(run: WorkflowState) -> str:
         return ""
     ref = short(str(workspace["ref"]))
     return f"{workspace['repository']}@{workspace['branch']} from {ref}"
-
-
-def _ref(payload: JsonObject) -> str | None:
-    workspace = payload.get("workspace")
-    ref = workspace.get("ref") if isinstance(workspace, dict) else None
-    return ref if isinstance(ref, str) else None

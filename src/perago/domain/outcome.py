@@ -128,3 +128,10 @@ def build_output(
         }
     output["result"] = dict(result)
     return output
+
+
+def read_ref(payload: JsonObject) -> CommitId | None:
+    """The commit that a task's input or output names; None where there is no workspace."""
+    workspace = payload.get("workspace")
+    ref = workspace.get("ref") if isinstance(workspace, dict) else None
+    return CommitId(ref) if isinstance(ref, str) else None

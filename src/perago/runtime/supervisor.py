@@ -165,9 +165,10 @@ class Supervisor:
         for slot in self._slots:
             if slot.process is not None and slot.connection is not None:
                 handles += [slot.connection, slot.process.sentinel]
-        if not handles:
+        if handles:
+            wait(handles, seconds)
+        else:
             self._clock.sleep(seconds)
-        wait(handles, seconds)
         for slot in self._slots:
             # Death first: what a dead executor had said is then complete.
             is_dead = slot.is_dead

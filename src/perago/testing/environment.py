@@ -31,7 +31,7 @@ from perago.domain.ids import (
     RepositoryName,
     WorkerId,
 )
-from perago.domain.outcome import Completed, JsonObject, JsonValue, Outcome, Phase
+from perago.domain.outcome import Completed, JsonObject, JsonValue, Outcome, Phase, read_ref
 from perago.domain.publication import Commit
 from perago.domain.workflow import PolledTask
 from perago.ports import Failpoint, LocalFile, WorkspaceStore
@@ -65,8 +65,7 @@ class TaskRun:
         """Whether this attempt's output is a new commit."""
         if not isinstance(self.outcome, Completed):
             return False
-        workspace = self.outcome.output.get("workspace")
-        return isinstance(workspace, dict) and workspace["ref"] != self.input_ref
+        return read_ref(self.outcome.output) not in (None, self.input_ref)
 
     @property
     def result(self) -> JsonObject:
@@ -253,10 +252,8 @@ class TaskEnvironment:
 
     def _input_ref(self, polled: PolledTask) -> CommitId:
         """The commit that the attempt reads; a task without a workspace reads none."""
-        workspace = polled.input.get("workspace")
-        if isinstance(workspace, dict) and isinstance(workspace.get("ref"), str):
-            return CommitId(str(workspace["ref"]))
-        return self.store.head(self.repository, self.branch).id
+        ref = read_ref(polled.input)
+        return self.store.head(self.repository, self.branch).id if ref is None else ref
 
     def _ports(self, faults: Mapping[Failpoint, Fault]) -> AttemptPorts:
         return AttemptPorts(

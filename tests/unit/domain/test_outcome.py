@@ -26,12 +26,14 @@ from perago.domain.outcome import (
     MAX_REASON_CHARACTERS,
     Completed,
     Failed,
+    JsonObject,
     Phase,
     TerminalFailure,
     build_output,
     decide_executor_death,
     decide_failure,
     describe_error,
+    read_ref,
 )
 from perago.domain.workspace import WorkspaceRef
 
@@ -181,3 +183,19 @@ def test_each_outcome_has_its_status_and_only_success_an_output() -> None:
     assert terminal.status is AttemptStatus.FAILED_WITH_TERMINAL_ERROR
     assert not hasattr(failed, "output")
     assert not hasattr(terminal, "output")
+
+
+@pytest.mark.parametrize(
+    ("payload", "ref"),
+    [
+        ({"workspace": {"ref": "abc"}, "params": {}}, "abc"),
+        ({"params": {}}, None),
+        ({"workspace": None}, None),
+        ({"workspace": {}}, None),
+        ({"workspace": {"ref": 3}}, None),
+    ],
+)
+def test_the_ref_of_a_payload_is_read_where_there_is_one(
+    payload: JsonObject, ref: str | None
+) -> None:
+    assert read_ref(payload) == ref
