@@ -1,48 +1,118 @@
-"""Flags, environment and files -> one frozen `Settings`, read once.
-
-Order of precedence: flag > environment (`PERAGO_*`) > `perago.toml`, or `[tool.perago]` in
-`pyproject.toml` > default. Every value remembers where it came from, and an error names that
-place. Nothing else in Perago reads the environment for configuration.
-"""
+"""Every setting: its type, its default and what it means."""
 
 from __future__ import annotations
 
-import difflib
 import json
-import os
 import re
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ByteSize, ConfigDict, Field, SecretStr, field_validator
 
 from perago.domain.errors import SettingsError
 from perago.domain.outcome import JsonObject
 from perago.runtime.failpoints import parse_failpoints
+from perago.settings.endpoint import normalise_endpoint
 
 ENVIRONMENT_PREFIX = "PERAGO_"
-_PROJECT_FILE = "perago.toml"
-_PYPROJECT = "pyproject.toml"
 
 _SECRET = re.compile(r"secret|password|token|credential|\bkey$", re.IGNORECASE)
 """Which Spark settings hold secrets: by their names, as Spark itself does."""
 
-RawValue = object
-"""A value as a source gave it: text from the environment, any TOML type from a file."""
+_NOT_SHOWN = "(not shown)"
 
 
 class Settings(BaseModel):
     """Everything that can be configured. Field descriptions are the reference documentation."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    # A message about a bad value would quote it, and it may be a secret.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True
+    )
 
     home: Annotated[
         Path,
         Field(description="Where the embedded store, the embedded orchestrator and logs live."),
     ] = Path(".perago")
+    store: Annotated[
+        Literal["embedded", "lakefs"],
+        Field(
+            description="Where the workspaces are: in the home, or on a lakeFS server. `lakefs` "
+            "by itself where `lakefs_endpoint` is set."
+        ),
+    ] = "embedded"
+    lakefs_endpoint: Annotated[
+        str | None,
+        Field(description="The lakeFS server, such as `https://lakefs.example.com`."),
+    ] = None
+    lakefs_access_key_id: Annotated[
+        str | None, Field(description="Who Perago is on the lakeFS server.", min_length=1)
+    ] = None
+    lakefs_secret_access_key: Annotated[
+        SecretStr | None,
+        Field(description="The secret that goes with the key; better not in a file.", min_length=1),
+    ] = None
+    lakefs_ca_file: Annotated[
+        Path | None,
+        Field(description="CA certificates to trust for the server, in PEM form."),
+    ] = None
+    lakefs_timeout_seconds: Annotated[
+        float,
+        Field(
+            description="The bound on every call to the server but a publication, whose bound is "
+            "its task's `PublishBudget`.",
+            gt=0,
+        ),
+    ] = 30.0
+    lakefs_storage_namespace: Annotated[
+        str | None,
+        Field(
+            description="Where new repositories are put, such as `s3://bucket/lake`; the server's "
+            "own default unless set.",
+            min_length=1,
+        ),
+    ] = None
+    lakefs_etag_is_md5: Annotated[
+        bool,
+        Field(
+            description="Whether a checksum of the server that looks like an MD5 is one; it is not "
+            "on a block store that encrypts with keys of its own (SSE-KMS, SSE-C)."
+        ),
+    ] = True
+    lakefs_presign: Annotated[
+        bool,
+        Field(
+            description="Whether objects of 4 MiB and more go between this host and the block "
+            "store directly, at addresses that the server signs, where it can; this host must "
+            "reach the block store then."
+        ),
+    ] = False
+    transfer_concurrency: Annotated[
+        int, Field(description="How many objects one attempt moves at a time.", ge=1, le=256)
+    ] = 16
+    cache_directory: Annotated[
+        Path,
+        Field(
+            description="Where a worker host keeps downloaded content and tools; "
+            "`$XDG_CACHE_HOME/perago` where that is set."
+        ),
+    ] = Path("~/.cache/perago")
+    cache_max_bytes: Annotated[
+        ByteSize,
+        Field(
+            description="How much downloaded content is kept, such as `20GB` or `512MiB`; 0 keeps "
+            "none.",
+            ge=0,
+        ),
+    ] = ByteSize(10 * 2**30)
+    keep_failed_staging: Annotated[
+        bool,
+        Field(
+            description="Whether the staging branch of a failed attempt is left for people to look "
+            "at, until `perago gc --staging` removes it."
+        ),
+    ] = False
     workspace_root: Annotated[
         Path | None,
         Field(
@@ -101,10 +171,15 @@ class Settings(BaseModel):
         str, Field(description="For tests: where to crash, pause or fail an attempt.")
     ] = ""
 
-    @field_validator("home", "workspace_root")
+    @field_validator("home", "workspace_root", "lakefs_ca_file", "cache_directory")
     @classmethod
     def _make_absolute(cls, value: Path | None) -> Path | None:
         return None if value is None else value.expanduser().absolute()
+
+    @field_validator("lakefs_endpoint")
+    @classmethod
+    def _normalise_endpoint(cls, value: str | None) -> str | None:
+        return None if value is None else normalise_endpoint(value)
 
     @field_validator("spark_conf", mode="before")
     @classmethod
@@ -126,8 +201,10 @@ class Settings(BaseModel):
     def shown(self) -> JsonObject:
         """Every value as JSON for people, without what looks like a secret."""
         values: JsonObject = self.model_dump(mode="json")
+        if self.lakefs_secret_access_key is not None:
+            values["lakefs_secret_access_key"] = _NOT_SHOWN
         values["spark_conf"] = {
-            key: "(not shown)" if _SECRET.search(key) else value
+            key: _NOT_SHOWN if _SECRET.search(key) else value
             for key, value in self.spark_conf.items()
         }
         return values
@@ -141,91 +218,6 @@ class Settings(BaseModel):
     def logs_directory(self) -> Path:
         """Where attempts and executors write their logs."""
         return self.home / "logs"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedSettings:
-    """Settings with the source of each value, for `perago check` and for errors."""
-
-    settings: Settings
-    sources: Mapping[str, str] = field(default_factory=dict)
-
-
-def resolve_settings(
-    *,
-    flags: Mapping[str, RawValue] | None = None,
-    environment: Mapping[str, str] | None = None,
-    directory: Path | None = None,
-) -> ResolvedSettings:
-    """Read every source once. A flag that is None was not given."""
-    env = os.environ if environment is None else environment
-    values: dict[str, RawValue] = {}
-    sources: dict[str, str] = {}
-    given = {name: value for name, value in (flags or {}).items() if value is not None}
-    for layer in (
-        _read_files(directory or Path.cwd()),
-        _read_environment(env),
-        {name: (value, f"flag --{name.replace('_', '-')}") for name, value in given.items()},
-    ):
-        for name, (value, source) in layer.items():
-            values[name] = value
-            sources[name] = source
-    try:
-        settings = Settings.model_validate(values)
-    except ValidationError as error:
-        raise _explain(error, sources) from error
-    return ResolvedSettings(
-        settings=settings,
-        sources={name: sources.get(name, "default") for name in Settings.model_fields},
-    )
-
-
-def _read_environment(environment: Mapping[str, str]) -> dict[str, tuple[RawValue, str]]:
-    found: dict[str, tuple[RawValue, str]] = {}
-    for name in Settings.model_fields:
-        variable = ENVIRONMENT_PREFIX + name.upper()
-        value = environment.get(variable)
-        if value:  # an empty variable is an unset one, as in most tools
-            found[name] = (value, variable)
-    return found
-
-
-def _read_files(directory: Path) -> dict[str, tuple[RawValue, str]]:
-    project, pyproject = directory / _PROJECT_FILE, directory / _PYPROJECT
-    if project.is_file():
-        table, source = _read_toml(project), str(_PROJECT_FILE)
-    elif pyproject.is_file():
-        tool = _read_toml(pyproject).get("tool")
-        section = tool.get("perago") if isinstance(tool, dict) else None
-        table, source = section if isinstance(section, dict) else {}, "pyproject.toml [tool.perago]"
-    else:
-        return {}
-    for name in table:
-        if name not in Settings.model_fields:
-            close = difflib.get_close_matches(name, Settings.model_fields, n=1)
-            raise SettingsError(
-                f"unknown setting {name!r} in {source}",
-                hint=f"did you mean {close[0]!r}?" if close else "see docs/reference/settings.md",
-            )
-    return {name: (value, source) for name, value in table.items()}
-
-
-def _read_toml(path: Path) -> dict[str, RawValue]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SettingsError(f"cannot read {path.name}: {error}", hint="repair the file") from error
-
-
-def _explain(error: ValidationError, sources: Mapping[str, str]) -> SettingsError:
-    """Name every bad setting and its source; values are left out, they may be secret."""
-    lines = []
-    for problem in error.errors(include_url=False, include_input=False):
-        name = str(problem["loc"][0]) if problem["loc"] else "?"
-        lines.append(f"{name} (from {sources.get(name, 'default')}): {problem['msg']}")
-    return SettingsError(
-        "bad settings: " + "; ".join(lines), hint="see docs/reference/settings.md for each setting"
-    )
 
 
 def _conf_text(value: object) -> str:

@@ -1,0 +1,134 @@
+"""What people who use lakectl have configured already: `LAKECTL_*` and `~/.lakectl.yaml`.
+
+Invariants: nothing here quotes what it read; and what a place holds for one server is never sent
+to another that Perago was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perago.domain.errors import SettingsError
+from perago.settings.endpoint import normalise_endpoint
+
+_CONFIG_VARIABLE = "LAKECTL_CONFIG_FILE"
+_DEFAULT_FILE = "~/.lakectl.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakectlName:
+    """How lakectl calls what a setting of Perago's holds."""
+
+    variable: str
+    section: str
+    key: str
+
+
+ENDPOINT = "lakefs_endpoint"
+
+LAKECTL_NAMES: Mapping[str, LakectlName] = {
+    ENDPOINT: LakectlName(
+        variable="LAKECTL_SERVER_ENDPOINT_URL", section="server", key="endpoint_url"
+    ),
+    "lakefs_access_key_id": LakectlName(
+        variable="LAKECTL_CREDENTIALS_ACCESS_KEY_ID", section="credentials", key="access_key_id"
+    ),
+    "lakefs_secret_access_key": LakectlName(
+        variable="LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY",
+        section="credentials",
+        key="secret_access_key",
+    ),
+}
+"""The settings that a lakeFS store cannot do without, and where lakectl has them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Values by setting, and the source of each."""
+
+    values: Mapping[str, str] = field(repr=False)
+    sources: Mapping[str, str]
+
+    def serves(self, endpoint: object) -> bool:
+        """Whether what is here may go to that server: the place must name no other."""
+        here = self.values.get(ENDPOINT)
+        if here is None or endpoint is None:
+            return True
+        try:
+            return normalise_endpoint(here) == normalise_endpoint(str(endpoint))
+        except ValueError:
+            return False
+
+
+def read_lakectl(
+    given: Mapping[str, object], environment: Mapping[str, str]
+) -> dict[str, tuple[str, str]]:
+    """What is not given, as lakectl has it: value and source by setting.
+
+    Variables come before the file, which is only read when something is missing without it.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for read in (_read_variables, _read_file):
+        wanted = [name for name in LAKECTL_NAMES if name not in given and name not in found]
+        if not wanted:
+            break
+        place = read(environment)
+        if place.serves(given.get(ENDPOINT)):
+            found |= {
+                name: (place.values[name], place.sources[name])
+                for name in wanted
+                if name in place.values
+            }
+    return found
+
+
+def _read_variables(environment: Mapping[str, str]) -> _Place:
+    held = {
+        name: value
+        for name, lakectl in LAKECTL_NAMES.items()
+        if (value := environment.get(lakectl.variable))
+    }
+    return _Place(values=held, sources={name: LAKECTL_NAMES[name].variable for name in held})
+
+
+def _read_file(environment: Mapping[str, str]) -> _Place:
+    named = environment.get(_CONFIG_VARIABLE)
+    home = Path(environment.get("HOME") or Path.home())
+    path = Path(named) if named else home / ".lakectl.yaml"
+    shown = named or _DEFAULT_FILE
+    if not named and not path.exists():
+        return _Place(values={}, sources={})
+    document = _parse(path, shown)
+    held: dict[str, str] = {}
+    for name, lakectl in LAKECTL_NAMES.items():
+        section = document.get(lakectl.section)
+        value = section.get(lakectl.key) if isinstance(section, dict) else None
+        if isinstance(value, str | int) and str(value):
+            held[name] = str(value)
+    return _Place(values=held, sources=dict.fromkeys(held, shown))
+
+
+def _parse(path: Path, shown: str) -> dict[object, object]:
+    """The file's mapping. A cause would quote the file, so an error has none."""
+    import yaml
+
+    hint = f"repair it, or set PERAGO_LAKEFS_* instead; {_CONFIG_VARIABLE} names another file"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(f"cannot read {shown}: {error.strerror}", hint=hint) from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"cannot read {shown}: it is no UTF-8 text", hint=hint) from None
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" (line {mark.line + 1})" if mark is not None else ""
+        raise SettingsError(f"cannot read {shown}: it is no YAML{where}", hint=hint) from None
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise SettingsError(f"cannot read {shown}: it holds no settings of lakectl", hint=hint)
+    return document

@@ -1,0 +1,59 @@
+"""The places that Perago itself is configured in: `PERAGO_*` variables and files of a project."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from perago.domain.errors import SettingsError
+
+_PROJECT_FILE = "perago.toml"
+_PYPROJECT = "pyproject.toml"
+
+RawValue = object
+"""A value as a source gave it: text from the environment, any TOML type from a file."""
+
+Layer = dict[str, tuple[RawValue, str]]
+"""Values with their sources, by setting."""
+
+
+def read_environment(
+    environment: Mapping[str, str], prefix: str, settings: Collection[str]
+) -> Layer:
+    """The settings in the environment; an empty variable is an unset one, as in most tools."""
+    variables = {name: prefix + name.upper() for name in settings}
+    return {
+        name: (value, variable)
+        for name, variable in variables.items()
+        if (value := environment.get(variable))
+    }
+
+
+def read_files(directory: Path, settings: Collection[str]) -> Layer:
+    """The settings in the project's file; an unknown one is refused."""
+    project, pyproject = directory / _PROJECT_FILE, directory / _PYPROJECT
+    if project.is_file():
+        table, source = _read_toml(project), str(_PROJECT_FILE)
+    elif pyproject.is_file():
+        tool = _read_toml(pyproject).get("tool")
+        section = tool.get("perago") if isinstance(tool, dict) else None
+        table, source = section if isinstance(section, dict) else {}, "pyproject.toml [tool.perago]"
+    else:
+        return {}
+    for name in table:
+        if name not in settings:
+            close = difflib.get_close_matches(name, settings, n=1)
+            raise SettingsError(
+                f"unknown setting {name!r} in {source}",
+                hint=f"did you mean {close[0]!r}?" if close else "see docs/reference/settings.md",
+            )
+    return {name: (value, source) for name, value in table.items()}
+
+
+def _read_toml(path: Path) -> dict[str, RawValue]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"cannot read {path.name}: {error}", hint="repair the file") from error
