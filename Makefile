@@ -19,8 +19,8 @@ FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo setup test check lint types layers dependencies format torture bench wheel lock \
-	clean distclean
+.PHONY: help demo setup servers test check lint types layers dependencies format torture bench wheel \
+	lock clean distclean
 
 help: ## List these targets
 	@echo "Perago: typed Python worker runtime that makes data tasks safe"
@@ -32,7 +32,12 @@ demo: $(VENV)/.demo ## Set up and run the demo (needs Java 17)
 
 setup: $(VENV)/.dev ## Set up the development environment in .venv
 
-test: $(VENV)/.dev ## Run all tests but the torture ones, with branch coverage
+# Before the tests, which have a time limit. Exit code 3: this machine cannot have the server.
+servers: $(VENV)/.dev ## Get the lakeFS server for tests, or build it (needs Go, once)
+	@$(BIN)/perago dev build || { test $$? -eq 3 \
+		&& echo "make: going on without; tests that need lakeFS are skipped" >&2; }
+
+test: $(VENV)/.dev servers ## Run all tests but the torture ones, with branch coverage
 	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term $(ARGS)
 	$(if $(ARGS),,@$(BIN)/coverage report --include='src/perago/domain/*' --fail-under=100 \
 		|| { echo "make: every line and branch of the domain is to be tested" >&2; exit 1; })
@@ -58,7 +63,7 @@ format: $(VENV)/.dev ## Format and apply the safe fixes
 	$(BIN)/ruff check --fix-only --quiet $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-torture: $(VENV)/.dev ## Run the long crash and race tests
+torture: $(VENV)/.dev servers ## Run the long crash and race tests
 	@$(BIN)/python -m pytest -n $(WORKERS) -m torture --hypothesis-profile=torture --timeout=0 $(ARGS)
 
 bench: $(VENV)/.dev ## Run the benchmarks

@@ -6,15 +6,19 @@ fails the session.
 
 import gc
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from perago.adapters.servers import Binary, ThrowawayLakeFS, throwaway_lakefs
 from perago.adapters.spark.java import find_java
 from perago.domain.errors import EnvironmentUnfitError
+
+FIGURE = "figure"
+"""The name of a test's property that is shown at the end of the session."""
 
 IN_CI = bool(os.environ.get("CI"))
 
@@ -58,6 +62,23 @@ class RequireAll:
             terminalreporter.line(line)
 
 
+class Figures:
+    """Shows what tests measured, whether they pass or fail: `record_property(FIGURE, text)`."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call":
+            self.lines += [str(text) for name, text in report.user_properties if name == FIGURE]
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.lines:
+            terminalreporter.section("figures")
+        for line in self.lines:
+            terminalreporter.line(line)
+
+
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     match report.longrepr:
         case (_, _, str(reason)):
@@ -68,7 +89,10 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     on_xdist_worker = hasattr(config, "workerinput")
-    if os.environ.get("PERAGO_REQUIRE_ALL") and not on_xdist_worker:
+    if on_xdist_worker:
+        return
+    config.pluginmanager.register(Figures(), "perago-figures")
+    if os.environ.get("PERAGO_REQUIRE_ALL"):
         config.pluginmanager.register(RequireAll(), "perago-require-all")
 
 
@@ -89,6 +113,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("spark") and (missing := missing_java()):
         pytest.skip(missing)
+    if item.get_closest_marker("lakefs") and (missing := missing_lakefs()):
+        pytest.skip(missing)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -107,6 +133,31 @@ def missing_java() -> str | None:
     except EnvironmentUnfitError as error:
         return error.message
     return None
+
+
+@cache
+def missing_lakefs() -> str | None:
+    """Why no lakeFS server can run here, or None if one can."""
+    from tests.lakefs_server import MISSING, find_lakefs
+
+    return MISSING if find_lakefs() is None else None
+
+
+@pytest.fixture(scope="session")
+def lakefs_binary() -> Binary:
+    """The server's program, for tests that start servers of their own."""
+    from tests.lakefs_server import MISSING, find_lakefs
+
+    return find_lakefs() or pytest.skip(MISSING)
+
+
+@pytest.fixture(scope="session")
+def lakefs_server(
+    lakefs_binary: Binary, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ThrowawayLakeFS]:
+    """A server for all tests of this process: leave it running, in repositories of your own."""
+    with throwaway_lakefs(tmp_path_factory.mktemp("lakefs") / "server", lakefs_binary) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

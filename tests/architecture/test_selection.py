@@ -95,3 +95,14 @@ def test_spark_tests_are_skipped_with_a_reason_without_java(suite: Path) -> None
     answer = run(suite, "-rs")
     assert "needs Java 17" in answer.stdout
     assert "1 skipped" in answer.stdout
+
+
+def test_lakefs_tests_are_skipped_with_a_reason_without_a_server(suite: Path) -> None:
+    with (suite / "conftest.py").open("a") as conftest:
+        conftest.write("\ndef missing_lakefs():\n    return 'needs a lakeFS server'\n")
+    (suite / "test_suite.py").write_text(
+        "import pytest\n\n@pytest.mark.lakefs\ndef test_lakefs():\n    pass\n"
+    )
+    answer = run(suite, "-rs")
+    assert "needs a lakeFS server" in answer.stdout
+    assert "1 skipped" in answer.stdout

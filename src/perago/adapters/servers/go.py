@@ -1,0 +1,160 @@
+"""Building a program from its Go module, with whatever Go this machine has.
+
+Invariant: the target appears whole or not at all. Everything else that a build writes, Go's own
+scratch included, is in one directory that goes away with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from perago.adapters.servers.programs import GoProgram
+from perago.adapters.servers.progress import Progress
+from perago.adapters.servers.tether import Tether
+from perago.domain.errors import EnvironmentUnfitError
+
+USUAL_PLACES = (
+    "/usr/local/go/bin",
+    "~/go/bin",
+    "/usr/lib/go/bin",
+    "/opt/homebrew/bin",
+    "/usr/local/bin",
+    "/snap/bin",
+)
+"""Where installers put `go` without putting it on everybody's PATH."""
+
+_BOUND_SECONDS = 3600
+_INTERRUPT_SECONDS = 5
+_TAIL_LINES = 12
+
+
+def find_go(environment: Mapping[str, str], places: Iterable[str] = USUAL_PLACES) -> Path | None:
+    """The `go` on PATH, of GOROOT, or in the usual places."""
+    directories = [environment.get("PATH", os.defpath)]
+    if root := environment.get("GOROOT"):
+        directories.append(str(Path(root) / "bin"))
+    directories += [str(Path(place).expanduser()) for place in places]
+    found = shutil.which("go", path=os.pathsep.join(directories))
+    return None if found is None else Path(found)
+
+
+def explain_missing_go(program: GoProgram) -> EnvironmentUnfitError:
+    """The error for a machine that can neither find nor build the program."""
+    return EnvironmentUnfitError(
+        f"there is no {program} here, and no Go to build it with",
+        hint=f"install Go (https://go.dev/doc/install), {_other_ways(program)}",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoBuild:
+    """One build: `scratch` is an empty directory of its own, on the file system of the target."""
+
+    go: Path
+    program: GoProgram
+    scratch: Path
+    environment: Mapping[str, str]
+    progress: Progress
+
+    def make(self, target: Path) -> None:
+        """Download, compile, and put the program where it belongs."""
+        program = self.program
+        module = f"{program.module}@v{program.version}"
+        answer = self._run(
+            ["mod", "download", "-json", module], self.scratch, f"downloading {program} …"
+        )
+        # Inside the module, so that its own replacements and checksums apply.
+        source = self._source_directory(answer)
+        made = self.scratch / program.name
+        label = f"-X {program.version_variable}={program.version}"
+        cores = os.cpu_count() or 1
+        minutes = max(1, round(8 / cores))
+        self._run(
+            ["build", "-buildvcs=false", "-ldflags", label, "-o", str(made), program.package],
+            source,
+            f"compiling {program} (once; about {minutes} min on {cores} cores) …",
+        )
+        with made.open("rb") as file:
+            os.fsync(file.fileno())
+        made.replace(target)
+
+    def _source_directory(self, answer: str) -> Path:
+        try:
+            return Path(json.loads(answer)["Dir"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._explain("go mod", "it did not say where the module is") from error
+
+    def _run(self, arguments: list[str], directory: Path, doing: str) -> str:
+        """Run Go to its end and give what it printed; whatever happens, no process is left."""
+        self.progress.say(doing)
+        out, err = self.scratch / "go.out", self.scratch / "go.err"
+        with out.open("wb") as stdout, err.open("wb") as stderr, Tether() as tether:
+            process = subprocess.Popen(
+                [str(self.go), *arguments],
+                cwd=directory,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                process_group=tether.group,
+            )
+            try:
+                code = self._wait(process, doing)
+            finally:
+                _end_group(process, tether.group)
+        if code != 0:
+            said = [line for line in err.read_text("utf-8", "replace").splitlines() if line.strip()]
+            # What was fetched says nothing about what went wrong.
+            told = [line for line in said if not line.startswith("go: downloading")]
+            raise self._explain(
+                f"go {arguments[0]}", "\n".join([f"exit code {code}", *told[-_TAIL_LINES:]])
+            )
+        return out.read_text("utf-8", "replace")
+
+    def _wait(self, process: subprocess.Popen[bytes], doing: str) -> int:
+        began = time.monotonic()
+        while (spent := time.monotonic() - began) < _BOUND_SECONDS:
+            try:
+                return process.wait(timeout=self.progress.every_seconds)
+            except subprocess.TimeoutExpired:
+                self.progress.going_on(doing, time.monotonic() - began)
+        raise self._explain("go", f"still not done after {spent:.0f} s")
+
+    def _environment(self) -> dict[str, str]:
+        # A workspace of the reader's own would replace the module's go.mod. A killed Go leaves its
+        # scratch behind, which is then ours to remove.
+        return {**self.environment, "GOWORK": "off", "GOTMPDIR": str(self.scratch)}
+
+    def _explain(self, command: str, what: str) -> EnvironmentUnfitError:
+        return EnvironmentUnfitError(
+            f"cannot build {self.program}: `{command}` failed: {what}",
+            hint="Go fetches modules from GOPROXY, and a newer Go where the module asks for one; "
+            f"see to that and try again, {_other_ways(self.program)}",
+        )
+
+
+def _other_ways(program: GoProgram) -> str:
+    return (
+        f"or put a `{program.name}` binary on PATH, or run the server with Docker "
+        "(compose.yaml in Perago's source)"
+    )
+
+
+def _end_group(process: subprocess.Popen[bytes], group: int) -> None:
+    """Interrupt Go and its compilers, then kill what is left."""
+    if process.poll() is None:
+        # Go cleans up on an interrupt, not on SIGTERM.
+        os.killpg(group, signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_INTERRUPT_SECONDS)
+        os.killpg(group, signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,103 @@
+"""A Go that builds nothing real, and a lakeFS that stores nothing."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from perago.adapters.servers import LAKEFS, Binary, Progress
+
+GO = """#!/bin/sh
+# Like `go mod download -json` and `go build -o OUT`, as far as they are used.
+echo "$$ $*" >> {record}
+case "$1" in
+mod)
+    {download}
+    ;;
+build)
+    while [ "$1" != "-o" ]; do shift; done
+    {compile}
+    ;;
+esac
+"""
+DOWNLOAD = """printf '{{"Dir": "%s"}}' {source}"""
+COMPILE = """printf '#!/bin/sh\\necho lakefs version 1.86.0\\n' > "$2"; chmod +x "$2" """
+
+SERVER = """#!{python}
+import base64, http.server, json, os, signal, sys
+
+with open(__file__ + ".record", "a") as record:
+    seen = {{"pid": os.getpid(), "argv": sys.argv, "env": dict(os.environ)}}
+    record.write(json.dumps(seen) + "\\n")
+{first}
+key = os.environ["LAKEFS_INSTALLATION_ACCESS_KEY_ID"]
+secret = os.environ["LAKEFS_INSTALLATION_SECRET_ACCESS_KEY"]
+known = "Basic " + base64.b64encode((key + ":" + secret).encode()).decode()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        healthy = self.path == "/_health" or self.headers.get("Authorization") == known
+        self.send_response(200 if healthy else 401)
+        self.end_headers()
+
+
+host, _, port = os.environ["LAKEFS_LISTEN_ADDRESS"].partition(":")
+http.server.ThreadingHTTPServer((host, int(port)), Handler).serve_forever()
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoDouble:
+    """A `go` in a directory of its own, and the environment in which it is the only one."""
+
+    directory: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        # The system's own directories, for the shell's commands; no Go and no lakeFS is in there.
+        return {"PATH": f"{self.directory}:/usr/bin:/bin", "HOME": str(self.directory)}
+
+    @property
+    def calls(self) -> list[str]:
+        """What it was asked, in order."""
+        return [line.partition(" ")[2] for line in self._lines()]
+
+    @property
+    def pids(self) -> list[int]:
+        return [int(line.partition(" ")[0]) for line in self._lines()]
+
+    def _lines(self) -> list[str]:
+        record = self.directory / "record"
+        return record.read_text().splitlines() if record.exists() else []
+
+
+def make_go(directory: Path, *, download: str = DOWNLOAD, compile_: str = COMPILE) -> GoDouble:
+    """Write the double; `download` and `compile_` are shell commands, `$2` the file to make."""
+    source = directory / "source"
+    source.mkdir(parents=True, exist_ok=True)
+    script = GO.format(
+        record=directory / "record", download=download.format(source=source), compile=compile_
+    )
+    return GoDouble(directory=_write_program(directory / "go", script).parent)
+
+
+def make_lakefs(path: Path, *, first: str = "") -> Binary:
+    """Write a server's double; `first` is Python that it runs before it listens."""
+    _write_program(path, SERVER.format(python=sys.executable, first=first))
+    return Binary(program=LAKEFS, path=path, version="1.86.0", source="PATH")
+
+
+def silent() -> Progress:
+    return Progress(say=lambda _: None)
+
+
+def _write_program(path: Path, text: str) -> Path:
+    """Write it under another name first: a fork elsewhere may hold an open file for a moment."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(".new")
+    fresh.write_text(text)
+    fresh.chmod(0o755)
+    fresh.replace(path)
+    return path
