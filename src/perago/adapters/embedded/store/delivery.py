@@ -17,17 +17,17 @@ from typing import BinaryIO
 from blake3 import blake3
 
 from perago.adapters.embedded.store import sql
-from perago.adapters.embedded.store.copying import (
+from perago.adapters.embedded.store.database import Database
+from perago.adapters.embedded.store.layout import StoreHome
+from perago.adapters.embedded.store.transfers import run_transfers
+from perago.adapters.localfs.copying import (
     OnBytes,
     copy_file,
     create_target,
     open_source,
     write_whole,
 )
-from perago.adapters.embedded.store.database import Database
-from perago.adapters.embedded.store.failures import disk_errors
-from perago.adapters.embedded.store.layout import StoreHome
-from perago.adapters.embedded.store.transfers import run_transfers
+from perago.adapters.localfs.disk_errors import disk_errors
 from perago.domain.errors import CorruptStoreError
 from perago.domain.ids import Digest, RelativePath
 from perago.domain.workspace import parents_of

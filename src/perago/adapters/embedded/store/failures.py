@@ -1,20 +1,17 @@
-"""Turns what the disk and SQLite say into Perago's errors, in one place.
+"""Turns what SQLite says into Perago's errors, in one place.
 
 Invariant: neither `OSError` nor `sqlite3.Error` leaves the store.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from perago.adapters.localfs.disk_errors import explain_unwritable
 from perago.domain.errors import (
     CorruptStoreError,
-    EnvironmentUnfitError,
     InsufficientDiskError,
     OutcomeUnknownError,
     PeragoError,
@@ -22,32 +19,7 @@ from perago.domain.errors import (
     StoreUnavailableError,
 )
 
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NEARLY_FULL_BYTES = 256 * 1024
-_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}
-
-
-def explain_os_error(error: OSError, place: Path, action: str) -> PeragoError:
-    """The error to raise when an action of ours failed at a place."""
-    said = error.strerror or str(error)
-    if error.errno in _FULL:
-        return InsufficientDiskError(
-            f"cannot {action} {place}: {said}",
-            hint="free some space or raise the quota of that disk, then try again",
-        )
-    if error.errno in _FORBIDDEN:
-        return explain_unwritable(place, said)
-    return StoreError(
-        f"cannot {action} {place}: {said}", hint="look at that path and at the disk it is on"
-    )
-
-
-def explain_unwritable(place: Path, said: str) -> EnvironmentUnfitError:
-    """The error for a place that this user cannot write to."""
-    return EnvironmentUnfitError(
-        f"{place} cannot be written: {said}",
-        hint="make it writable for this user, or choose another home (PERAGO_HOME)",
-    )
 
 
 def explain_sqlite_error(error: sqlite3.Error, database: Path, *, committing: bool) -> PeragoError:
@@ -82,15 +54,6 @@ def explain_sqlite_error(error: sqlite3.Error, database: Path, *, committing: bo
                 f"the database {database} failed: {error}",
                 hint="look at the disk; nothing of the last change was kept",
             )
-
-
-@contextmanager
-def disk_errors(place: Path, action: str) -> Iterator[None]:
-    """Translate every `OSError` of the block."""
-    try:
-        yield
-    except OSError as error:
-        raise explain_os_error(error, place, action) from error
 
 
 def _explain_full_disk(database: Path) -> InsufficientDiskError:

@@ -21,8 +21,13 @@ from perago.adapters.embedded.store.manifest import (
     find_entries,
     leaves_with_prefix,
 )
-from perago.domain.errors import CorruptStoreError, NotFoundInStoreError, StoreError
-from perago.domain.ids import ObjectPath, TreeId
+from perago.domain.errors import (
+    CorruptStoreError,
+    NotFoundInStoreError,
+    NothingChangedError,
+    StoreError,
+)
+from perago.domain.ids import Digest, ObjectPath, TreeId
 from perago.domain.workspace import ObjectEntry
 from perago.ports import LocalFile
 
@@ -40,7 +45,10 @@ class Forest:
             for path, digest, size in self._leaf(leaf.id):
                 if path.startswith(start):
                     yield ObjectEntry(
-                        path=ObjectPath(decode_path(path)), size=size, checksum=digest.hex()
+                        path=ObjectPath(decode_path(path)),
+                        size=size,
+                        checksum=digest.hex(),
+                        digest=Digest(digest.hex()),
                     )
 
     def find(self, tree: TreeId, paths: Iterable[ObjectPath]) -> dict[ObjectPath, Entry]:
@@ -80,7 +88,7 @@ class Forest:
                 f"cannot delete object {absent!r}: the branch has none of that name"
             )
         if edited.id.hex() == tree:
-            raise StoreError(
+            raise NothingChangedError(
                 "there is nothing to commit: the changes leave the tree as it was",
                 hint="compare the files with the branch before committing",
             )

@@ -17,12 +17,12 @@ from typing import TypeVar
 
 from perago.adapters.embedded.store import sql
 from perago.adapters.embedded.store.database import Database
-from perago.adapters.embedded.store.failures import disk_errors
 from perago.adapters.embedded.store.layout import StoreHome
 from perago.adapters.embedded.store.manifest import decode_leaf, decode_root
 from perago.adapters.embedded.store.records import microseconds, read_record
 from perago.adapters.embedded.store.reports import GarbageReport
 from perago.adapters.embedded.store.sessions import bury_dead_sessions, living_pins
+from perago.adapters.localfs.disk_errors import disk_errors
 from perago.domain.errors import CorruptStoreError
 from perago.domain.ids import CommitId
 

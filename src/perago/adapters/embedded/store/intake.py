@@ -15,7 +15,11 @@ from pathlib import Path
 from blake3 import blake3
 
 from perago.adapters.embedded.store import sql
-from perago.adapters.embedded.store.copying import (
+from perago.adapters.embedded.store.database import Database
+from perago.adapters.embedded.store.layout import Durability, StoreHome
+from perago.adapters.embedded.store.sessions import WriteSession
+from perago.adapters.embedded.store.transfers import run_transfers
+from perago.adapters.localfs.copying import (
     OnBytes,
     copy_file,
     create_target,
@@ -25,11 +29,7 @@ from perago.adapters.embedded.store.copying import (
     open_source,
     read_whole,
 )
-from perago.adapters.embedded.store.database import Database
-from perago.adapters.embedded.store.failures import disk_errors
-from perago.adapters.embedded.store.layout import Durability, StoreHome
-from perago.adapters.embedded.store.sessions import WriteSession
-from perago.adapters.embedded.store.transfers import run_transfers
+from perago.adapters.localfs.disk_errors import disk_errors
 from perago.domain.errors import UnpublishableFileError
 from perago.domain.ids import ObjectPath
 from perago.ports import LocalFile, OnTransfer

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from perago.adapters.embedded.store.failures import disk_errors, explain_unwritable
+from perago.adapters.localfs.disk_errors import disk_errors, explain_unwritable
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from perago.adapters.embedded.store import sql
 from perago.adapters.embedded.store.database import Database
-from perago.adapters.embedded.store.failures import disk_errors
 from perago.adapters.embedded.store.layout import StoreHome
+from perago.adapters.localfs.disk_errors import disk_errors
 from perago.domain.errors import PeragoError
 
 DIGEST_BYTES = 32

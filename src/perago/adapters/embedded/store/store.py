@@ -29,7 +29,7 @@ from perago.adapters.embedded.store.refs import Repository
 from perago.adapters.embedded.store.reports import GarbageReport, VerificationReport
 from perago.adapters.embedded.store.sessions import open_session
 from perago.adapters.embedded.store.verification import verify_store
-from perago.domain.errors import CorruptStoreError, StoreError
+from perago.domain.errors import CorruptStoreError, NothingChangedError
 from perago.domain.ids import (
     BranchName,
     CommitId,
@@ -249,7 +249,7 @@ class EmbeddedWorkspaceStore:
             refs.require_unmoved(connection, found, staged.branch, staged.commit)
             refs.require_unmoved(connection, found, target, expected_head)
             if source.tree == refs.require_commit(connection, found, expected_head).tree:
-                raise StoreError(
+                raise NothingChangedError(
                     f"there is nothing to merge: {staged.branch!r} and {target!r} hold the same",
                     hint="an attempt that changed nothing publishes nothing",
                 )

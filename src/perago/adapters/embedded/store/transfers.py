@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TypeVar
 
-from perago.adapters.embedded.store.copying import OnBytes
+from perago.adapters.localfs.copying import OnBytes
 from perago.ports import OnTransfer
 
 _THREADS = min(4, os.cpu_count() or 1)

@@ -13,7 +13,6 @@ from functools import partial
 from blake3 import blake3
 
 from perago.adapters.embedded.store import sql
-from perago.adapters.embedded.store.copying import OnBytes, hash_file, open_source
 from perago.adapters.embedded.store.database import Database
 from perago.adapters.embedded.store.layout import StoreHome
 from perago.adapters.embedded.store.manifest import (
@@ -27,6 +26,7 @@ from perago.adapters.embedded.store.manifest import (
 from perago.adapters.embedded.store.records import identify_record, read_record
 from perago.adapters.embedded.store.reports import AffectedObject, Problem, VerificationReport
 from perago.adapters.embedded.store.transfers import run_transfers
+from perago.adapters.localfs.copying import OnBytes, hash_file, open_source
 from perago.domain.errors import CorruptStoreError
 from perago.domain.ids import CommitId, ObjectPath, RepositoryName
 from perago.domain.publication import Commit

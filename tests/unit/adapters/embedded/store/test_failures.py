@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perago.adapters.embedded.store.failures import explain_os_error, explain_sqlite_error
+from perago.adapters.embedded.store.failures import explain_sqlite_error
+from perago.adapters.localfs.disk_errors import explain_os_error
 from perago.domain.errors import (
     CorruptStoreError,
     EnvironmentUnfitError,

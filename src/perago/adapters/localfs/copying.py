@@ -83,9 +83,10 @@ def read_whole(path: StrPath, limit: int) -> bytes:
 
 def write_whole(descriptor: int, content: bytes | memoryview) -> None:
     """Write all of it: a nearly full disk takes a part and fails at the next try."""
-    written = os.write(descriptor, content)
-    while written < len(content):
-        written += os.write(descriptor, memoryview(content)[written:])
+    window = memoryview(content)
+    written = os.write(descriptor, window[:_CHUNK_BYTES])
+    while written < len(window):
+        written += os.write(descriptor, window[written : written + _CHUNK_BYTES])
 
 
 def hash_file(source: int, on_bytes: OnBytes) -> tuple[bytes, int]:
