@@ -27,13 +27,18 @@ from perago.domain.workspace import ObjectEntry
 from perago.ports import Branch, Fencing, LocalFile, OnTransfer
 from perago.testing.clock import FakeClock
 from perago.testing.memory_store import MemoryWorkspaceStore
-from perago.testing.store_contract import CorruptionContract, StoreBench, WorkspaceStoreContract
+from perago.testing.store_contract import (
+    CanonicalTreeContract,
+    CorruptionContract,
+    StoreBench,
+    WorkspaceStoreContract,
+)
 
 _GAP_SECONDS = 0.003
 """Long enough for another thread to step between a check and an act."""
 
 
-class OnMemory(WorkspaceStoreContract, CorruptionContract):
+class OnMemory(WorkspaceStoreContract, CanonicalTreeContract, CorruptionContract):
     kind: ClassVar[type[MemoryWorkspaceStore]] = MemoryWorkspaceStore
 
     @pytest.fixture

@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from perago.testing.store_contract import CorruptionContract, WorkspaceStoreContract
+from perago.testing.store_contract import (
+    CanonicalTreeContract,
+    CorruptionContract,
+    WorkspaceStoreContract,
+)
 from perago.testing.store_contract.branches import BranchContract
 from perago.testing.store_contract.changes import ChangeContract
 from perago.testing.store_contract.checkout import CheckoutContract
@@ -62,6 +66,7 @@ PARTS = (
     CheckoutContract,
     ChangeContract,
     PublicationContract,
+    CanonicalTreeContract,
     CorruptionContract,
 )
 
@@ -104,7 +109,7 @@ def results(tmp_path_factory: pytest.TempPathFactory, project_root: Path) -> Res
 
 
 def test_no_part_of_the_suite_hides_a_test_of_another() -> None:
-    class Whole(WorkspaceStoreContract, CorruptionContract):
+    class Whole(WorkspaceStoreContract, CanonicalTreeContract, CorruptionContract):
         pass
 
     defined = [name for part in PARTS for name in vars(part) if name.startswith("test_")]

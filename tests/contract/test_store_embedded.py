@@ -9,7 +9,12 @@ import pytest
 from perago.adapters.embedded.store import Durability, EmbeddedWorkspaceStore
 from perago.domain.ids import CommitId, ObjectPath, RepositoryName
 from perago.testing.clock import FakeClock
-from perago.testing.store_contract import CorruptionContract, StoreBench, WorkspaceStoreContract
+from perago.testing.store_contract import (
+    CanonicalTreeContract,
+    CorruptionContract,
+    StoreBench,
+    WorkspaceStoreContract,
+)
 from perago.testing.store_contract.checkout import CheckoutContract
 
 Stores = tuple[EmbeddedWorkspaceStore, EmbeddedWorkspaceStore]
@@ -37,7 +42,7 @@ def power_safe_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stor
     yield from open_twice(tmp_path_factory.mktemp("home"), Durability.POWER)
 
 
-class TestEmbeddedWorkspaceStore(WorkspaceStoreContract):
+class TestEmbeddedWorkspaceStore(WorkspaceStoreContract, CanonicalTreeContract):
     @pytest.fixture
     def bench(self, stores: Stores, tmp_path: Path) -> StoreBench:
         store, second = stores

@@ -7,10 +7,15 @@ import pytest
 from perago.domain.ids import CommitId, Digest, ObjectPath, RepositoryName
 from perago.testing.clock import FakeClock
 from perago.testing.memory_store import MemoryWorkspaceStore
-from perago.testing.store_contract import CorruptionContract, StoreBench, WorkspaceStoreContract
+from perago.testing.store_contract import (
+    CanonicalTreeContract,
+    CorruptionContract,
+    StoreBench,
+    WorkspaceStoreContract,
+)
 
 
-class TestMemoryWorkspaceStore(WorkspaceStoreContract, CorruptionContract):
+class TestMemoryWorkspaceStore(WorkspaceStoreContract, CanonicalTreeContract, CorruptionContract):
     @pytest.fixture
     def bench(self, tmp_path: Path) -> StoreBench:
         store = MemoryWorkspaceStore(FakeClock())

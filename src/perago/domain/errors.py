@@ -26,6 +26,8 @@
     ├── StoreError                   the workspace store refused or failed
     │   ├── NotFoundInStoreError     no such repository, branch, commit or object
     │   ├── AlreadyExistsInStoreError create-if-absent found one
+    │   ├── NothingChangedError      the changes leave everything as it was; no commit
+    │   ├── StoreAccessError         a wrong key, a missing permission, a protected branch
     │   ├── HeadMovedError           the expected head was not the head; nothing moved
     │   ├── StoreUnavailableError    the call did nothing; trying later may help
     │   ├── OutcomeUnknownError      the call may or may not have happened: read before you act
@@ -208,6 +210,14 @@ class NotFoundInStoreError(StoreError):
 
 class AlreadyExistsInStoreError(StoreError):
     """Create-if-absent found one of that name."""
+
+
+class NothingChangedError(StoreError):
+    """The changes leave the tree as it was, and there is never an empty commit."""
+
+
+class StoreAccessError(StoreError):
+    """The store refuses this user: a wrong key, a missing permission, a protected branch."""
 
 
 class HeadMovedError(StoreError):

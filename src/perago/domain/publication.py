@@ -33,7 +33,11 @@ _COUNT = re.compile(r"[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """An immutable commit as a store shows it."""
+    """An immutable commit as a store shows it.
+
+    Equal trees have equal content; whether equal content always has the equal tree is a promise
+    of some stores only.
+    """
 
     id: CommitId
     parents: tuple[CommitId, ...]

@@ -14,6 +14,7 @@ from perago.domain.errors import DeclarationError, UnmappableObjectError
 from perago.domain.ids import (
     BranchName,
     CommitId,
+    Digest,
     ObjectPath,
     RelativePath,
     RepositoryName,
@@ -45,12 +46,17 @@ class WorkspaceRef:
 class ObjectEntry:
     """One object as a listing shows it.
 
-    `checksum` is the store's own and only comparable within that store.
+    `checksum` is the store's own and only comparable within that store. `digest` is Perago's hash
+    of the content where the store keeps one; it may be a claim of whoever wrote the object, so a
+    checkout checks it. `address` is the store's name for the stored content, never used again for
+    other content, where it has such a name.
     """
 
     path: ObjectPath
     size: int
     checksum: str
+    digest: Digest | None = None
+    address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

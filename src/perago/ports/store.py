@@ -175,8 +175,8 @@ class WorkspaceStore(Protocol):
         Everything else is carried over. All or nothing for readers of the branch. A file whose
         content no longer has its digest raises `UnpublishableFileError`; a delete of what is not
         there raises `NotFoundInStoreError`; changes that leave the tree as it was raise
-        `StoreError`, for there is never an empty commit; so does a path that is both written and
-        deleted. If the branch moves meanwhile: `HeadMovedError`.
+        `NothingChangedError`, for there is never an empty commit; a path that is both written and
+        deleted raises `StoreError`. If the branch moves meanwhile: `HeadMovedError`.
         """
         ...
 

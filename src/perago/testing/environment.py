@@ -18,6 +18,7 @@ from perago.adapters.localfs.directories import LocalAttemptDirectories
 from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
 from perago.adapters.localfs.hashing import hash_file
 from perago.adapters.spark import LocalSparkSessions, SparkSettings
+from perago.app.attempt_policy import AttemptPolicy
 from perago.app.attempt_ports import AttemptPorts
 from perago.app.follow import RunRequest, start_run
 from perago.app.run_attempt import AttemptRun
@@ -130,6 +131,7 @@ class TaskEnvironment:
         repository: str = "test",
         branch: str = "main",
         spark: SparkSettings | None = None,
+        policy: AttemptPolicy | None = None,
     ) -> None:
         self.repository = RepositoryName(repository)
         self.branch = BranchName(branch)
@@ -143,6 +145,7 @@ class TaskEnvironment:
             spark or SparkSettings(master="local[2]"), self._root / "spark"
         )
         self.worker_id = WorkerId("task-environment")
+        self._policy = policy
         self._lease = _Lease(0.0)
         self._executions = 0
 
@@ -239,6 +242,7 @@ class TaskEnvironment:
             ports=self._ports(at or {}),
             lease=self._lease,
             observer=observer,
+            policy=self._policy,
         ).run()
         head = self.store.head(self.repository, self.branch)
         return TaskRun(

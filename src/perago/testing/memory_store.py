@@ -23,6 +23,7 @@ from perago.domain.errors import (
     CorruptStoreError,
     HeadMovedError,
     NotFoundInStoreError,
+    NothingChangedError,
     StoreError,
     UnpublishableFileError,
 )
@@ -224,7 +225,9 @@ class MemoryWorkspaceStore:
                     raise NotFoundInStoreError(f"cannot delete object {path!r}: there is none")
             tree = self._tree({**objects, **{path: file.digest for path, file in writes.items()}})
             if tree == base.tree:
-                raise StoreError("there is nothing to commit: the changes leave the tree as it was")
+                raise NothingChangedError(
+                    "there is nothing to commit: the changes leave the tree as it was"
+                )
             moved = found.require_unmoved(branch, base.id)
             self._contents.update(contents)
             commit = self._commit(found, tree, (base.id,), message, metadata)
@@ -249,7 +252,7 @@ class MemoryWorkspaceStore:
             found.require_unmoved(staged.branch, staged.commit)
             branch = found.require_unmoved(target, expected_head)
             if source.tree == found.commit(expected_head).tree:
-                raise StoreError("there is nothing to merge: both branches hold the same")
+                raise NothingChangedError("there is nothing to merge: both branches hold the same")
             commit = self._commit(found, source.tree, (expected_head,), message, metadata)
             found.move(branch, commit.id)
             return commit
@@ -279,7 +282,9 @@ class MemoryWorkspaceStore:
         return self._trees[self._repository(repository).commit(commit).tree]
 
     def _entry(self, path: ObjectPath, digest: Digest) -> ObjectEntry:
-        return ObjectEntry(path=path, size=len(self._contents[digest]), checksum=digest)
+        return ObjectEntry(
+            path=path, size=len(self._contents[digest]), checksum=digest, digest=digest
+        )
 
     def _content(self, repository: RepositoryName, commit: CommitId, path: ObjectPath) -> bytes:
         with self._lock:

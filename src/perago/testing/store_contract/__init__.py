@@ -8,8 +8,9 @@ Subclass `WorkspaceStoreContract` in a test module and give it a `bench` fixture
             ...
 
 Where `fencing` is soft, the races are judged by what a caller finds out afterwards. An adapter
-whose stored bytes a test can damage also takes on `CorruptionContract`. The suite makes
-repositories of its own for each test, so it runs on a shared server too.
+whose stored bytes a test can damage also takes on `CorruptionContract`, and one whose tree ids
+depend on content alone `CanonicalTreeContract`. The suite makes repositories of its own for each
+test, so it runs on a shared server too.
 """
 
 import pytest
@@ -17,6 +18,7 @@ import pytest
 _PARTS = (
     "bench",
     "branches",
+    "canonical",
     "changes",
     "checkout",
     "corruption",
@@ -31,6 +33,7 @@ for _part in _PARTS:
 
 from perago.testing.store_contract.bench import StoreBench  # noqa: E402
 from perago.testing.store_contract.branches import BranchContract  # noqa: E402
+from perago.testing.store_contract.canonical import CanonicalTreeContract  # noqa: E402
 from perago.testing.store_contract.changes import ChangeContract  # noqa: E402
 from perago.testing.store_contract.checkout import CheckoutContract  # noqa: E402
 from perago.testing.store_contract.corruption import CorruptionContract  # noqa: E402
@@ -39,7 +42,12 @@ from perago.testing.store_contract.objects import ObjectContract  # noqa: E402
 from perago.testing.store_contract.publication import PublicationContract  # noqa: E402
 from perago.testing.store_contract.repositories import RepositoryContract  # noqa: E402
 
-__all__ = ["CorruptionContract", "StoreBench", "WorkspaceStoreContract"]
+__all__ = [
+    "CanonicalTreeContract",
+    "CorruptionContract",
+    "StoreBench",
+    "WorkspaceStoreContract",
+]
 
 
 class WorkspaceStoreContract(

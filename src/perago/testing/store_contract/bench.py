@@ -23,6 +23,7 @@ from perago.domain.ids import (
     RepositoryName,
 )
 from perago.domain.publication import Commit, StagedWorkspace
+from perago.domain.staging import STAGING_PREFIX
 from perago.ports import LocalFile, WorkspaceStore
 
 MAIN = BranchName("main")
@@ -125,7 +126,7 @@ class StoreBench:
         self, repository: RepositoryName, source: CommitId, writes: Mapping[str, bytes]
     ) -> StagedWorkspace:
         """A hidden branch from a commit, with one commit on it."""
-        branch = BranchName(f"staging-{next(self.numbers)}")
+        branch = BranchName(f"{STAGING_PREFIX}{self.suffix}-{next(self.numbers)}")
         self.store.create_branch(repository, branch, source, hidden=True)
         commit = self.commit(repository, branch, writes)
         return StagedWorkspace(repository=repository, branch=branch, commit=commit.id)

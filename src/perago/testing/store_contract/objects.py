@@ -36,7 +36,6 @@ HOSTILE_PATHS = (
     "e\u0301",
     "\u202egnp.exe",
     "long-" + "x" * 400,
-    "_lakefs_actions/hook.yaml",
     ".perago-attempt.json",
     "deep/" + "d/" * 120 + "leaf",
 )
