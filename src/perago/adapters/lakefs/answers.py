@@ -1,0 +1,260 @@
+"""Turns what a lakeFS server answers, or fails to answer, into Perago's errors: the one table.
+
+Invariant: no exception of the SDK or of an HTTP client leaves the adapter, and none of the errors
+made here quotes a credential: they hold the server's own words and what was asked, nothing of the
+request's headers.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPException
+
+import urllib3.exceptions as http
+from lakefs_sdk.exceptions import ApiException, OpenApiException
+
+from perago.domain.errors import (
+    AlreadyExistsInStoreError,
+    NotFoundInStoreError,
+    NothingChangedError,
+    OutcomeUnknownError,
+    PeragoError,
+    StoreAccessError,
+    StoreError,
+    StoreUnavailableError,
+)
+
+_SHOWN = 300
+_REACH_BLOCK_STORE = (
+    "see that this host reaches the block store and that the clocks are right, or turn "
+    "lakefs_presign off"
+)
+
+
+class NotConnectedError(OSError):
+    """No connection was made, so nothing was sent."""
+
+
+_NEVER_SENT = (
+    NotConnectedError,
+    http.NewConnectionError,
+    http.ConnectTimeoutError,
+    http.NameResolutionError,
+)
+"""The connection was never made, so the server did nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a call is for, in the words of an error.
+
+    `missing` says what a 404 means here. `changes` tells a call that may have an effect from one
+    that only reads: only the former can have an unknown outcome. `block_store` says that it is
+    asked of the block store behind the lakeFS server, at an address that the server signed.
+    """
+
+    what: str
+    missing: str
+    changes: bool = False
+    block_store: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RetryAfter:
+    """How long the server asks its client to wait, when it does."""
+
+    seconds: float | None = None
+
+
+class TransientError(Exception):
+    """A failure that may pass: what to raise in the end, and how long the server says to wait."""
+
+    def __init__(self, error: StoreError, retry_after: RetryAfter) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.retry_after = retry_after
+
+
+@contextmanager
+def translated(asked: Asked) -> Iterator[None]:
+    """Translate whatever the block's one call raises; what may pass becomes `TransientError`."""
+    try:
+        yield
+    except ApiException as error:
+        if not error.status:  # how the SDK says that TLS failed
+            raise _untrusted(asked) from None
+        raise_for_status(int(error.status), _body(error.body), asked, _header(error, "Retry-After"))
+    except OpenApiException as error:
+        raise StoreError(
+            f"could not {asked.what}: the lakeFS SDK refused the call: {error}",
+            hint="this is likely a name that the server cannot take",
+        ) from None
+    except (http.HTTPError, HTTPException, OSError) as error:
+        # `from None`: a chained urllib3 error shows the request's address, and for some of them
+        # its headers.
+        raise _lost(error, asked) from None
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        # What was read is an answer that is not lakeFS's: a proxy's page, another server's.
+        raise explain_nonsense(asked, type(error).__name__) from None
+
+
+def raise_for_status(
+    status: int, body: bytes, asked: Asked, retry_after: str | None = None
+) -> None:
+    """Raise what an answer other than a success means."""
+    said = _message(body)
+    match status:
+        case 400 if "no changes" in said:
+            raise NothingChangedError(f"could not {asked.what}: there is nothing to change")
+        case 400 | 422:
+            raise StoreError(
+                f"could not {asked.what}: the server said: {said}", hint=_hint_for(said)
+            )
+        case 401 | 403:
+            raise _denied(status, said, asked)
+        case 404 | 410:
+            raise _missing(status, asked)
+        case 409 if "exists" in said or "not unique" in said:
+            raise AlreadyExistsInStoreError(f"could not {asked.what}: there is one already")
+        case 409 | 412:
+            # A conflict, or a hook that refused: whether anything happened is for a read to tell.
+            raise OutcomeUnknownError(f"could not {asked.what}: the server said: {said}")
+        case 429:
+            raise TransientError(
+                _unclear(asked, "the server asks for fewer calls (429)"),
+                RetryAfter(_seconds(retry_after)),
+            )
+        case status if status >= 500:
+            raise TransientError(
+                _unclear(asked, f"the server failed ({status}): {said}"),
+                RetryAfter(_seconds(retry_after)),
+            )
+        case _:
+            raise StoreError(f"could not {asked.what}: unexpected answer {status}: {said}")
+
+
+def explain_nonsense(asked: Asked, reason: str) -> StoreError:
+    """The error for an answer that no lakeFS server gives."""
+    said = f"could not {asked.what}: the answer is not one of a lakeFS server ({reason})"
+    hint = "check PERAGO_LAKEFS_ENDPOINT, and what stands between it and the server"
+    return OutcomeUnknownError(said, hint=hint) if asked.changes else StoreError(said, hint=hint)
+
+
+def _untrusted(asked: Asked) -> StoreError:
+    return StoreError(
+        f"could not {asked.what}: the server does not speak TLS, or its certificate is not trusted",
+        hint="check http:// or https:// in PERAGO_LAKEFS_ENDPOINT, or name the certificate "
+        "authority with PERAGO_LAKEFS_CA_FILE",
+    )
+
+
+def _denied(status: int, said: str, asked: Asked) -> StoreAccessError:
+    if asked.block_store:
+        return StoreAccessError(
+            f"could not {asked.what}: the block store forbids it: {said}", hint=_REACH_BLOCK_STORE
+        )
+    # A missing permission is a 401 on lakeFS too.
+    if status == 401 and "insufficient permissions" not in said:
+        return StoreAccessError(
+            f"could not {asked.what}: the server does not know this access key, or its secret is "
+            "wrong",
+            hint="check PERAGO_LAKEFS_ACCESS_KEY_ID and PERAGO_LAKEFS_SECRET_ACCESS_KEY; "
+            "`perago doctor` shows where they come from",
+        )
+    return StoreAccessError(
+        f"could not {asked.what}: the server forbids it: {said}",
+        hint="the branch may be protected, the repository read-only, or a permission missing: "
+        "`perago doctor` tells which, docs/how-to/lakefs.md what is needed",
+    )
+
+
+def _missing(status: int, asked: Asked) -> NotFoundInStoreError:
+    if status == 410:
+        return NotFoundInStoreError(
+            f"{asked.missing}: its data is gone",
+            hint="lakeFS garbage collection may have removed it: start from a newer commit",
+        )
+    return NotFoundInStoreError(
+        asked.missing, hint="`perago store repos`, `branches` and `log` show what there is"
+    )
+
+
+def _lost(error: Exception, asked: Asked) -> PeragoError | TransientError:
+    if isinstance(error, http.SSLError | ssl.SSLError):
+        return _untrusted(asked)
+    reason = getattr(error, "reason", None) if isinstance(error, http.MaxRetryError) else error
+    if isinstance(reason, _NEVER_SENT):
+        return TransientError(_unreachable(asked), RetryAfter())
+    return TransientError(
+        _unclear(asked, f"the connection failed ({type(reason).__name__})"), RetryAfter()
+    )
+
+
+def _unreachable(asked: Asked) -> StoreUnavailableError:
+    if asked.block_store:
+        return StoreUnavailableError(
+            f"could not {asked.what}: its block store does not answer", hint=_REACH_BLOCK_STORE
+        )
+    return StoreUnavailableError(
+        f"could not {asked.what}: no lakeFS server answers at the endpoint",
+        hint="check that the server runs and PERAGO_LAKEFS_ENDPOINT is right; then try again",
+    )
+
+
+def _unclear(asked: Asked, reason: str) -> StoreError:
+    """A failure after the request may have arrived."""
+    if asked.changes:
+        return OutcomeUnknownError(
+            f"could not {asked.what}: {reason}; it may have been done",
+            hint="read the branch before doing anything else",
+        )
+    return StoreUnavailableError(
+        f"could not {asked.what}: {reason}", hint="look at the server; then try again"
+    )
+
+
+def _hint_for(said: str) -> str:
+    if "dirty branch" in said or "uncommitted" in said:
+        return (
+            "somebody wrote to the branch without committing: commit or reset that by hand, then "
+            "start again"
+        )
+    return "look at the server's answer"
+
+
+def _message(body: bytes) -> str:
+    """The server's words: its JSON message, or the beginning of whatever it sent."""
+    try:
+        found = json.loads(body)
+        said = found["message"] if isinstance(found, dict) else None
+    except (ValueError, KeyError):
+        said = None
+    text = said if isinstance(said, str) else body.decode("utf-8", "replace")
+    return " ".join(text.split())[:_SHOWN] or "nothing"
+
+
+def _body(body: object) -> bytes:
+    match body:
+        case bytes():
+            return body
+        case str():
+            return body.encode()
+        case _:
+            return b""
+
+
+def _header(error: ApiException, name: str) -> str | None:
+    headers = error.headers or {}
+    value = headers.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    try:
+        return max(0.0, float(retry_after)) if retry_after is not None else None
+    except ValueError:  # a date: rare, and the usual wait does as well
+        return None

@@ -1,0 +1,67 @@
+"""Calls of lakeFS's own API that move objects or stand beside one that does.
+
+The SDK is for everything else: it reads and writes whole bodies.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from urllib.parse import quote
+
+from perago.adapters.lakefs.answers import Asked, explain_nonsense, translated
+from perago.adapters.lakefs.api import API_PATH
+from perago.adapters.lakefs.connection import LakeFSConnection
+from perago.adapters.lakefs.wire import Request, Wire
+
+
+class RawApi:
+    """Lays out requests to one server and sends the small ones."""
+
+    def __init__(self, connection: LakeFSConnection, wire: Wire) -> None:
+        user = f"{connection.access_key_id}:{connection.secret_access_key}".encode()
+        self._headers = {
+            "Authorization": "Basic " + base64.b64encode(user).decode("ascii"),
+            "Accept-Encoding": "identity",
+        }
+        self._base = connection.endpoint + API_PATH
+        self._wire = wire
+
+    def request(
+        self,
+        method: str,
+        where: Iterable[str],
+        query: Mapping[str, str],
+        *,
+        body: bytes | Iterable[bytes] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_seconds: float | None = None,
+    ) -> Request:
+        """A request in the user's name to the address that the segments make."""
+        path = "".join(f"/{quote(segment, safe='')}" for segment in where)
+        values = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
+        return Request(
+            method=method,
+            url=f"{self._base}{path}" + (f"?{values}" if values else ""),
+            headers=self._headers | dict(headers or {}),
+            body=body,
+            timeout_seconds=timeout_seconds,
+        )
+
+    def send(self, request: Request, asked: Asked, *, expected: int) -> dict[str, object]:
+        """Send a request whose answer is one JSON object, or nothing."""
+        response = self._wire.send(request, asked, expected=expected)
+        with translated(asked):
+            found = json.loads(response.data or b"{}")
+        if not isinstance(found, dict):
+            raise explain_nonsense(asked, "no object")
+        return found
+
+
+def as_json(content: Mapping[str, object]) -> bytes:
+    """The body of a call; it wants the header `JSON`."""
+    return json.dumps(content).encode()
+
+
+JSON = {"Content-Type": "application/json"}

@@ -1,0 +1,180 @@
+"""Writes local files to a private branch as objects.
+
+Invariant: what the server stored is what was scanned: the file's digest is checked while it is
+read, before its last byte is sent, and the server's MD5 of what arrived is compared with ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+
+from blake3 import blake3
+
+from perago.adapters.lakefs.data_plane import DataPlane
+from perago.adapters.lakefs.multipart import MultipartUpload, garbled
+from perago.adapters.lakefs.part_upload import NewObject
+from perago.adapters.lakefs.parted_file import PartPlan, plan_parts, refuse_file
+from perago.adapters.lakefs.transfers import OnBytes, Transfers
+from perago.adapters.lakefs.wire import CHUNK_BYTES
+from perago.adapters.localfs.copying import open_source
+from perago.domain.ids import BranchName, ObjectPath, RepositoryName
+from perago.ports import LocalFile, OnTransfer
+
+_Send = Callable[[OnBytes], None]
+"""Sends one file, or one part of a big one."""
+
+
+def upload_files(
+    data: DataPlane,
+    repository: RepositoryName,
+    branch: BranchName,
+    writes: Mapping[ObjectPath, LocalFile],
+    *,
+    concurrency: int,
+    on_transfer: OnTransfer,
+) -> None:
+    """Upload every file, side by side; a big one in parts, which go side by side too."""
+    with ExitStack() as stack:
+        uploads = _Uploads(data, repository, branch, stack, on_transfer)
+        # A part is no object, so those are counted where one is done.
+        transfers = Transfers(concurrency, lambda _, count: on_transfer(0, count))
+        transfers.run(
+            uploads.plan(writes),
+            lambda send, on_bytes: send(on_bytes),
+            total=uploads.count(writes),
+        )
+
+
+class _Uploads:
+    """Cuts the work into pieces that can be sent, and tried again, one by one."""
+
+    def __init__(
+        self,
+        data: DataPlane,
+        repository: RepositoryName,
+        branch: BranchName,
+        stack: ExitStack,
+        on_transfer: OnTransfer,
+    ) -> None:
+        self._data = data
+        self._repository = repository
+        self._branch = branch
+        self._stack = stack
+        self._on_transfer = on_transfer
+
+    def count(self, writes: Mapping[ObjectPath, LocalFile]) -> int:
+        """How many pieces there are."""
+        plans = (self._plan_parts(file) for file in writes.values())
+        return sum(1 if plan is None else len(plan.numbers) for plan in plans)
+
+    def plan(self, writes: Mapping[ObjectPath, LocalFile]) -> Iterator[_Send]:
+        """The pieces, those of big files first, so that none of them is alone in the end."""
+        for path, file in writes.items():
+            if (plan := self._plan_parts(file)) is not None:
+                target = self._describe(path, file)
+                upload = MultipartUpload(self._data, target, file, plan)
+                self._stack.callback(upload.close)
+                for number in plan.numbers:
+                    yield partial(self._send_part, upload, target, file, number)
+        for path, file in writes.items():
+            if self._plan_parts(file) is None:
+                yield partial(self._send_whole, self._describe(path, file), file)
+
+    def _plan_parts(self, file: LocalFile) -> PartPlan | None:
+        """How a file is cut; None where it is sent in one piece."""
+        if not self._data.wants_parts(file.size):
+            return None
+        return plan_parts(file.size, self._data.part_bytes)
+
+    def _describe(self, path: ObjectPath, file: LocalFile) -> NewObject:
+        return NewObject(
+            repository=self._repository,
+            branch=self._branch,
+            path=path,
+            size=file.size,
+            digest=file.digest,
+        )
+
+    def _send_part(
+        self,
+        upload: MultipartUpload,
+        target: NewObject,
+        file: LocalFile,
+        number: int,
+        on_bytes: OnBytes,
+    ) -> None:
+        if upload.begin():
+            if upload.send(number, on_bytes):
+                upload.complete()
+                self._on_transfer(1, 0)
+        elif number == 1:
+            self._send_whole(target, file, on_bytes)
+
+    def _send_whole(self, target: NewObject, file: LocalFile, on_bytes: OnBytes) -> None:
+        body = _CheckedBody(file, on_bytes)
+        try:
+            received = self._data.upload(
+                target.repository,
+                target.branch,
+                target.path,
+                iter(body),
+                size=target.size,
+                digest=target.digest,
+            )
+        finally:
+            body.close()
+        if received != body.md5:
+            raise garbled(target)
+        self._on_transfer(1, 0)
+
+
+class _CheckedBody:
+    """A file's bytes, hashed as they go; ends early with an error when they are not as scanned."""
+
+    def __init__(self, file: LocalFile, on_bytes: OnBytes) -> None:
+        self._file = file
+        self._on_bytes = on_bytes
+        self._md5 = hashlib.md5(usedforsecurity=False)
+        try:
+            self._descriptor = open_source(file.path)
+        except OSError as error:
+            refuse_file(file, error.strerror or str(error))
+
+    @property
+    def md5(self) -> str:
+        """The MD5 of everything that was sent."""
+        return self._md5.hexdigest()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._descriptor)
+
+    def __iter__(self) -> Iterator[bytes]:
+        hasher, left = blake3(), self._file.size
+        chunk = self._read(min(CHUNK_BYTES, left + 1))
+        while True:
+            left -= len(chunk)
+            # One byte more than is left is asked for, so that a longer file shows itself.
+            following = self._read(min(CHUNK_BYTES, left + 1)) if chunk and left >= 0 else b""
+            hasher.update(chunk)
+            self._md5.update(chunk)
+            if left < 0 or (not following and left > 0):
+                refuse_file(self._file, "its size changed")
+            if not following and hasher.hexdigest() != self._file.digest:
+                refuse_file(self._file, "its content changed")
+            if chunk:
+                yield chunk
+                self._on_bytes(len(chunk))
+            if not following:
+                return
+            chunk = following
+
+    def _read(self, size: int) -> bytes:
+        try:
+            return os.read(self._descriptor, size)
+        except OSError as error:
+            refuse_file(self._file, error.strerror or str(error))
