@@ -12,12 +12,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from perago.app.attempt_policy import AttemptPolicy
 from perago.app.attempt_ports import AttemptPorts
 from perago.app.checkout import Checkout, LocalChanges, check_out
 from perago.app.fence import AttemptFence
 from perago.app.full_disk import explain_full_disk
+from perago.app.leftovers import Leftovers
 from perago.app.phases import PhaseRecorder
 from perago.app.publish import Publisher, StagedChanges
+from perago.app.report import report_outcome
 from perago.authoring import AnyTask, TaskContext, TaskInput, WorkspaceKind, WorkspaceSpec
 from perago.domain.budget import merge_timeout_of
 from perago.domain.errors import (
@@ -27,7 +30,7 @@ from perago.domain.errors import (
     TaskFailed,
 )
 from perago.domain.guardrail import Guardrail
-from perago.domain.ids import BranchName, CommitId, ExecutionId
+from perago.domain.ids import CommitId, ExecutionId
 from perago.domain.outcome import (
     Completed,
     JsonObject,
@@ -41,7 +44,6 @@ from perago.domain.staging import build_staging_name
 from perago.domain.workflow import PolledTask
 from perago.domain.workspace import WorkspaceRef
 from perago.ports import (
-    AttemptDirectory,
     AttemptObserver,
     Failpoint,
     Lease,
@@ -53,9 +55,6 @@ _log = logging.getLogger(__name__)
 
 _OUTPUT_RESERVE_BYTES = 2048
 """What the `workspace` part of an output may take of the orchestrator's size limit."""
-
-_REPORT_DELAYS_SECONDS = (0.5, 1.0, 2.0, 4.0)
-"""Waits between tries to report. A report is idempotent: a second one is ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +77,7 @@ class AttemptRun:
         ports: AttemptPorts,
         lease: Lease,
         observer: AttemptObserver,
-        replace_unlabelled: bool = True,
+        policy: AttemptPolicy | None = None,
     ) -> None:
         self._task = task
         self._attempt = polled.attempt
@@ -87,7 +86,7 @@ class AttemptRun:
         self._ports = ports
         self._lease = lease
         self._observer = observer
-        self._replace_unlabelled = replace_unlabelled
+        self._policy = policy or AttemptPolicy()
         self._phases = PhaseRecorder(ports.clock, observer)
         self._fence = AttemptFence(
             attempt=polled.attempt,
@@ -96,15 +95,13 @@ class AttemptRun:
             clock=ports.clock,
             merge_timeout_seconds=merge_timeout_of(task.controls.publish_budget),
         )
-        # What cleanup must remove, known as soon as it may exist.
-        self._directory: AttemptDirectory | None = None
-        self._staging: tuple[WorkspaceRef, BranchName] | None = None
+        self._leftovers = Leftovers()
 
     def run(self) -> AttemptEnd:
         """Run the attempt to its report and clean up."""
         outcome = self._decide_outcome()
         is_reported = self._report(outcome)
-        self._clean_up()
+        self._clean_up(outcome)
         _log.info("attempt %s: %s", outcome.status, self._phases.summary())
         return AttemptEnd(outcome=outcome, is_reported=is_reported)
 
@@ -148,7 +145,7 @@ class AttemptRun:
     def _check_out(self, spec: WorkspaceSpec, ref: WorkspaceRef) -> Checkout:
         with self._phases.phase(Phase.PREPARE):
             directory = self._ports.directories.create(self._attempt, self._execution_id)
-            self._directory = directory
+            self._leftovers.directory = directory
         self._hit(Failpoint.PREPARED)
         with self._phases.phase(Phase.DOWNLOAD):
             checkout = check_out(
@@ -241,7 +238,7 @@ class AttemptRun:
             attempt=self._attempt,
             execution_id=self._execution_id,
             workspace=checkout.ref,
-            replace_unlabelled=self._replace_unlabelled,
+            replace_unlabelled=self._policy.replace_unlabelled,
         )
         staged: StagedChanges | None = None
         with self._phases.phase(Phase.STAGE):
@@ -260,11 +257,11 @@ class AttemptRun:
         self, publisher: Publisher, ref: WorkspaceRef, changes: LocalChanges
     ) -> StagedChanges:
         branch = build_staging_name(self._attempt, self._execution_id)
-        self._staging = (ref, branch)
+        self._leftovers.staging = (ref.repository, branch)
         try:
             self._ports.store.create_branch(ref.repository, branch, ref.ref, hidden=True)
         except AlreadyExistsInStoreError:
-            self._staging = None  # not ours: never write to it, never delete it
+            self._leftovers.staging = None  # not ours: never write to it, never delete it
             raise
         return publisher.stage(
             branch,
@@ -278,35 +275,17 @@ class AttemptRun:
     def _report(self, outcome: Outcome) -> bool:
         """Tell the orchestrator; say whether it heard."""
         with self._phases.phase(Phase.REPORT):
-            for delay in (*_REPORT_DELAYS_SECONDS, None):
-                try:
-                    self._ports.orchestrator.report(self._attempt, outcome)
-                except PeragoError as error:
-                    if delay is None:
-                        _log.exception("could not report %s", outcome.status)
-                        return False
-                    _log.warning("report failed, trying again in %.1f s: %s", delay, error.message)
-                    self._ports.clock.sleep(delay)
-                else:
-                    return True
-        return False
+            return report_outcome(
+                self._attempt,
+                outcome,
+                orchestrator=self._ports.orchestrator,
+                clock=self._ports.clock,
+            )
 
-    def _clean_up(self) -> None:
+    def _clean_up(self, outcome: Outcome) -> None:
         with self._phases.phase(Phase.CLEANUP):
-            try:
-                self._hit(Failpoint.REPORTED)
-                if self._staging is not None:
-                    ref, branch = self._staging
-                    self._ports.store.delete_branch(ref.repository, branch)
-                self._hit(Failpoint.STAGING_REMOVED)
-            except (PeragoError, OSError):
-                _log.warning("failed to clean staging workspace", exc_info=True)
-            try:
-                if self._directory is not None:
-                    self._directory.remove()
-                self._hit(Failpoint.CLEANED)
-            except OSError:
-                _log.warning("failed to clean local workspace", exc_info=True)
+            keep = self._policy.keep_failed_staging and not isinstance(outcome, Completed)
+            self._leftovers.remove(self._ports.store, keep_staging=keep, hit=self._hit)
 
     def _hit(self, point: Failpoint) -> None:
         self._ports.failpoints.hit(point, self._attempt)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from perago.domain.changes import ChangeSet, diff_trees
-from perago.domain.errors import UsageError
+from perago.domain.errors import NothingChangedError, UsageError
 from perago.domain.ids import (
     BranchName,
     CommitId,
@@ -17,8 +21,11 @@ from perago.domain.ids import (
     RepositoryName,
 )
 from perago.domain.publication import Commit
-from perago.domain.workspace import Prefix, map_objects
-from perago.ports import LocalTree, OnTransfer, WorkspaceStore
+from perago.domain.workspace import ObjectEntry, Prefix, map_objects
+from perago.ports import LocalFile, LocalTree, OnTransfer, WorkspaceStore
+
+_COMPARED_AT_A_TIME = 8
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,24 +58,57 @@ def import_directory(
     if request.mirror:
         kept = {prefix.join(path) for path in tree.files}
         deletes = [path for path in existing if path not in kept and not path.endswith("/")]
-    writes = {
-        prefix.join(path): file
-        for path, file in tree.files.items()
-        if (entry := existing.get(prefix.join(path))) is None
-        or entry.size != file.size
-        or entry.checksum != file.digest
-    }
+    files = {prefix.join(path): file for path, file in tree.files.items()}
+    same = _find_same(files, existing, partial(store.open_object, repository, head.id))
+    writes = {path: file for path, file in files.items() if path not in same}
     if not writes and not deletes:
         return None
-    return store.commit_changes(
-        repository,
-        request.branch,
-        writes=writes,
-        deletes=deletes,
-        message=request.message,
-        metadata={},
-        on_transfer=on_transfer,
-    )
+    try:
+        return store.commit_changes(
+            repository,
+            request.branch,
+            writes=writes,
+            deletes=deletes,
+            message=request.message,
+            metadata={},
+            on_transfer=on_transfer,
+        )
+    except NothingChangedError:  # somebody else imported the same meanwhile
+        return None
+
+
+def _find_same(
+    files: Mapping[ObjectPath, LocalFile],
+    existing: Mapping[ObjectPath, ObjectEntry],
+    open_object: Callable[[ObjectPath], AbstractContextManager[BinaryIO]],
+) -> set[ObjectPath]:
+    """The objects that hold what the files hold.
+
+    An object that somebody else wrote has no digest of ours: only its bytes can tell.
+    """
+    same: set[ObjectPath] = set()
+    unknown: list[ObjectPath] = []
+    for path, file in files.items():
+        entry = existing.get(path)
+        if entry is None or entry.size != file.size:
+            continue
+        if entry.digest is None:
+            unknown.append(path)
+        elif entry.digest == file.digest:
+            same.add(path)
+
+    def holds(path: ObjectPath) -> bool:
+        with open_object(path) as theirs, files[path].path.open("rb") as ours:
+            while chunk := ours.read(_CHUNK_BYTES):
+                if theirs.read(len(chunk)) != chunk:
+                    return False
+            return True
+
+    with ThreadPoolExecutor(_COMPARED_AT_A_TIME) as pool:
+        same.update(
+            path for path, is_same in zip(unknown, pool.map(holds, unknown), strict=True) if is_same
+        )
+    return same
 
 
 def export_directory(

@@ -21,6 +21,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import assert_never
 
+from perago.app.attempt_policy import AttemptPolicy
 from perago.app.attempt_ports import AttemptPorts
 from perago.app.run_attempt import AttemptEnd, AttemptRun
 from perago.authoring import AnyTask
@@ -45,7 +46,7 @@ class ExecutorKit:
 
     tasks: Mapping[str, AnyTask]
     ports: AttemptPorts
-    replace_unlabelled: bool
+    policy: AttemptPolicy
     log_level: str
 
 
@@ -142,7 +143,7 @@ def _run(message: RunAttempt, kit: ExecutorKit, observer: PipeObserver, lease: L
         ports=kit.ports,
         lease=lease,
         observer=observer,
-        replace_unlabelled=kit.replace_unlabelled,
+        policy=kit.policy,
     ).run()
 
 

@@ -9,7 +9,14 @@ import pytest
 from pydantic import BaseModel
 
 from perago import RetryPolicy, TaskControls, WorkspaceSpec, task
-from perago.app.collect_garbage import collect_stagings, find_inputs_in_flight
+from perago.app.collect_garbage import (
+    FoundStaging,
+    StagingState,
+    collect_stagings,
+    find_inputs_in_flight,
+    find_stagings,
+    remove_stagings,
+)
 from perago.domain.ids import BranchName
 from perago.domain.staging import parse_staging_name
 from perago.ports import Failpoint
@@ -80,6 +87,36 @@ def test_what_the_orchestrator_does_not_know_stays(env: TaskEnvironment) -> None
 
     assert collect_stagings(env.store, env.orchestrator, env.repository) == []
     assert len(stagings(env)) == 2
+
+
+def test_each_staging_is_found_with_what_the_orchestrator_says_of_it(env: TaskEnvironment) -> None:
+    head = env.store.head(env.repository, env.branch).id
+    stranger = BranchName(
+        f"perago-staging-w-r-seq-1-iteration-0-task-id-unknown-retry-0-exec-{'0' * 32}"
+    )
+    env.store.create_branch(env.repository, stranger, head, hidden=True)
+    crash_after_staging(env)
+    before = {found.state for found in find_stagings(env.store, env.orchestrator, env.repository)}
+    env.time_out()
+    after = {found.state for found in find_stagings(env.store, env.orchestrator, env.repository)}
+
+    assert before == {StagingState.UNKNOWN, StagingState.UNFINISHED}
+    assert after == {StagingState.UNKNOWN, StagingState.OVER}
+    assert len(stagings(env)) == 2, "looking removes nothing"
+
+
+def test_a_staging_that_its_execution_removed_meanwhile_is_no_failure(
+    env: TaskEnvironment,
+) -> None:
+    crash_after_staging(env)
+    env.time_out()
+    (found,) = find_stagings(env.store, env.orchestrator, env.repository)
+    gone = FoundStaging(
+        repository=env.repository, branch=BranchName("gone"), state=StagingState.OVER
+    )
+
+    assert remove_stagings(env.store, [gone, found]) == [found]
+    assert stagings(env) == []
 
 
 def test_what_an_unfinished_run_may_read_is_in_flight(env: TaskEnvironment) -> None:

@@ -1,31 +1,28 @@
-"""The only place where ports meet adapters."""
+"""A supervisor that holds its workspace root, and what its executors are built from."""
 
 from __future__ import annotations
 
-import importlib.metadata
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from perago.adapters.embedded.orchestrator import EmbeddedOrchestrator
-from perago.adapters.embedded.store import Durability, EmbeddedWorkspaceStore
 from perago.adapters.localfs.clock import SystemClock
 from perago.adapters.localfs.directories import LocalAttemptDirectories
 from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
-from perago.adapters.localfs.home import make_home, make_logs_directory, require_home
+from perago.adapters.localfs.home import make_logs_directory
 from perago.adapters.localfs.root_lock import WorkspaceRootLock
-from perago.adapters.localfs.scan import scan_directory
-from perago.adapters.localfs.tree_index import TreeIndex
-from perago.adapters.spark import LocalSparkSessions, SparkSettings
-from perago.adapters.spark.gateway import require_pyspark
-from perago.adapters.spark.java import find_java
+from perago.adapters.spark import LocalSparkSessions
+from perago.app.attempt_policy import AttemptPolicy
 from perago.app.attempt_ports import AttemptPorts
 from perago.authoring import AnyTask, Declarations, load_targets
+from perago.bootstrap.application import Application
+from perago.bootstrap.machine import spark_settings
+from perago.bootstrap.stores import open_store
 from perago.domain.budget import heartbeat_interval_of, merge_timeout_of
 from perago.domain.ids import WorkerId
-from perago.ports import Clock, Fencing, LocalTree
+from perago.ports import Fencing
 from perago.runtime.events import WorkerEvents
 from perago.runtime.executor import ExecutorKit
 from perago.runtime.failpoints import RuleFailpoints, parse_failpoints
@@ -35,37 +32,11 @@ from perago.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Application:
-    """What the commands work with."""
+class ExecutorFactory:
+    """Builds an executor's own clients inside its process; pickles as plain settings.
 
-    settings: Settings
-    clock: Clock
-    store: EmbeddedWorkspaceStore
-    orchestrator: EmbeddedOrchestrator
-
-
-@contextmanager
-def open_application(settings: Settings, *, create: bool = False) -> Iterator[Application]:
-    """Build the clients of this process and close them afterwards.
-
-    Unless asked to create it, the home must exist.
+    They go through a pipe: a secret is never on a command line.
     """
-    if create:
-        make_home(settings.home)
-    else:
-        require_home(settings.home)
-    clock = SystemClock()
-    with ExitStack() as stack:
-        store = stack.enter_context(
-            EmbeddedWorkspaceStore(settings.home, clock, durability=Durability(settings.durability))
-        )
-        orchestrator = stack.enter_context(EmbeddedOrchestrator(settings.home, clock))
-        yield Application(settings=settings, clock=clock, store=store, orchestrator=orchestrator)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddedExecutorFactory:
-    """Builds an executor's own clients inside its process; pickles as plain settings."""
 
     settings: Settings
     targets: tuple[str, ...]
@@ -76,20 +47,12 @@ class EmbeddedExecutorFactory:
         settings = self.settings
         clock = SystemClock()
         declarations = load_targets(self.targets, self.search_path)
-        scratch = settings.attempts_root / "spark" / f"executor-{number}"
         ports = AttemptPorts(
-            store=EmbeddedWorkspaceStore(
-                settings.home, clock, durability=Durability(settings.durability)
-            ),
+            store=open_store(settings, clock, ExitStack()),  # closed with the process
             orchestrator=EmbeddedOrchestrator(settings.home, clock),
             directories=LocalAttemptDirectories(settings.attempts_root),
             guardrails=LocalGuardrailEvaluator(),
-            spark=LocalSparkSessions(
-                spark_settings(settings),
-                scratch,
-                executor_log=settings.logs_directory / f"executor-{number}.log",
-                executors=settings.executors,
-            ),
+            spark=self._spark_sessions(number),
             isolation=ProcessIsolation(),
             clock=clock,
             failpoints=RuleFailpoints(parse_failpoints(settings.failpoints)),
@@ -97,8 +60,20 @@ class EmbeddedExecutorFactory:
         return ExecutorKit(
             tasks={task.name: task for task in tasks_of(declarations)},
             ports=ports,
-            replace_unlabelled=settings.replace_unlabelled,
+            policy=AttemptPolicy(
+                replace_unlabelled=settings.replace_unlabelled,
+                keep_failed_staging=settings.keep_failed_staging,
+            ),
             log_level=settings.log_level,
+        )
+
+    def _spark_sessions(self, number: int) -> LocalSparkSessions:
+        settings = self.settings
+        return LocalSparkSessions(
+            spark_settings(settings),
+            settings.attempts_root / "spark" / f"executor-{number}",
+            executor_log=settings.logs_directory / f"executor-{number}.log",
+            executors=settings.executors,
         )
 
 
@@ -119,7 +94,7 @@ class Worker:
 def open_worker(
     application: Application,
     tasks: Sequence[AnyTask],
-    factory: EmbeddedExecutorFactory,
+    factory: ExecutorFactory,
     events: WorkerEvents,
 ) -> Iterator[Worker]:
     """Take the workspace root, sweep what earlier supervisors left, and build a supervisor."""
@@ -156,25 +131,3 @@ def tasks_of(declarations: Declarations) -> list[AnyTask]:
     for pipeline in declarations.pipelines:
         found.update({task.name: task for task in pipeline.tasks})
     return list(found.values())
-
-
-def spark_settings(settings: Settings) -> SparkSettings:
-    """The Spark part of the settings, as its adapter takes it."""
-    return SparkSettings(
-        master=settings.spark_master,
-        cores=settings.spark_cores,
-        memory_mb=settings.spark_memory_mb,
-        conf=dict(settings.spark_conf),
-    )
-
-
-def describe_spark() -> str:
-    """The Spark and the Java that tasks get; `EnvironmentUnfitError` where either is missing."""
-    require_pyspark()
-    java = find_java(os.environ)
-    return f"pyspark {importlib.metadata.version('pyspark')}, Java {java.version} in {java.home}"
-
-
-def scan_tree(directory: Path) -> LocalTree:
-    """The files of any directory, hashed; for imports."""
-    return scan_directory(directory, TreeIndex())

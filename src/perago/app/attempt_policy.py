@@ -1,0 +1,16 @@
+"""What an operator decides about every attempt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptPolicy:
+    """Choices that are the same for all attempts of a worker."""
+
+    replace_unlabelled: bool = True
+    """Whether a head without Perago metadata may be taken for an abandoned publication."""
+
+    keep_failed_staging: bool = False
+    """Whether a failed attempt leaves its staging branch for people to look at."""
