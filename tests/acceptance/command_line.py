@@ -8,9 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
@@ -85,9 +85,10 @@ class Running(AbstractContextManager["Running"]):
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """`perago` on one home."""
+    """`perago` on one home; `settings` are variables for every call."""
 
     home: Path
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, *arguments: str, **environment: str) -> Ended:
         done = subprocess.run(
@@ -117,8 +118,13 @@ class CommandLine:
         return Running([*PERAGO, *arguments], self.environment(environment))
 
     def environment(self, extra: dict[str, str]) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PERAGO_")}
-        return {**kept, "PERAGO_HOME": str(self.home), "PYTHONUNBUFFERED": "1", **extra}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PERAGO_", "LAKECTL_"))
+        }
+        own = {"PERAGO_HOME": str(self.home), "PYTHONUNBUFFERED": "1"}
+        return {**kept, **own, **self.settings, **extra}
 
     def history(self, repository: str) -> list[Commit]:
         """The commits of a repository's main branch, oldest first."""

@@ -6,11 +6,17 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from perago.adapters.servers import ThrowawayLakeFS
 from tests.architecture.docs_blocks import ROOT
+from tests.lakefs_server import settings_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -22,11 +28,15 @@ CHANGING = re.compile(
 WRITING_STEPS = ["ingest", "clean", "join", "features", "report"]
 
 
-def demo(home: Path, *arguments: str) -> list[str]:
+def demo(home: Path, *arguments: str, settings: Mapping[str, str] | None = None) -> list[str]:
+    return perago(home, "demo", *arguments, settings=settings)
+
+
+def perago(home: Path, *arguments: str, settings: Mapping[str, str] | None = None) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-m", "perago", "demo", *arguments],
+        [sys.executable, "-m", "perago", *arguments],
         cwd=ROOT,
-        env={**os.environ, "PERAGO_HOME": str(home)},
+        env={**os.environ, "PERAGO_HOME": str(home), **(settings or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -54,11 +64,34 @@ def steps_in(lines: list[str], title: str) -> list[str]:
     return [row.split()[3] for row in rows if " Run " in row][::-1]
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A demo on the embedded store: its home, and what it printed."""
+
+    home: Path
+    lines: list[str]
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    home = tmp_path_factory.mktemp("embedded") / ".perago"
+    return Shown(home, demo(home))
+
+
+def tables_in(directory: Path) -> dict[str, pa.Table]:
+    """Every Parquet file below a directory, its rows in an order of their own."""
+    tables = {}
+    for path in sorted(directory.rglob("*.parquet")):
+        table = pq.read_table(path, partitioning=None)
+        order = [(name, "ascending") for name in table.column_names]
+        tables[path.relative_to(directory).as_posix()] = table.sort_by(order)
+    return tables
+
+
 def test_the_demo_prints_what_the_readme_shows_and_a_second_run_makes_no_commit(
-    tmp_path: Path,
+    embedded: Shown,
 ) -> None:
-    home = tmp_path / ".perago"
-    first = demo(home)
+    home, first = embedded.home, embedded.lines
 
     printed = [blur(line) for line in first]
     for readme in sorted(ROOT.glob("README*.md")):
@@ -82,3 +115,24 @@ def test_a_crash_between_publication_and_report_leaves_one_commit_per_step(tmp_p
     story = " ".join(printed[printed.index("the crash") :])
     assert "replaced it" in story
     assert "The history is linear: 5 commits" in story
+
+
+@pytest.mark.lakefs
+def test_the_same_pipeline_on_lakefs_makes_the_same_tables(
+    embedded: Shown, lakefs_server: ThrowawayLakeFS, tmp_path: Path
+) -> None:
+    home, settings = tmp_path / ".perago", settings_of(lakefs_server)
+    printed = demo(home, settings=settings)
+    assert steps_in(printed, "history of flights@main") == WRITING_STEPS
+
+    perago(embedded.home, "store", "export", "flights", str(tmp_path / "embedded"))
+    perago(home, "store", "export", "flights", str(tmp_path / "lakefs"), settings=settings)
+    ours, theirs = tables_in(tmp_path / "embedded"), tables_in(tmp_path / "lakefs")
+    assert ours.keys() == theirs.keys()
+    assert len(ours) > 10
+    for path, table in ours.items():
+        assert table.schema.equals(theirs[path].schema), path
+        assert table.equals(theirs[path]), path
+        # Perago's Spark writer is stable, so it is not only the same rows: they are the same bytes.
+        here, there = tmp_path / "embedded" / path, tmp_path / "lakefs" / path
+        assert here.read_bytes() == there.read_bytes(), path

@@ -16,7 +16,10 @@ from perago.cli import (
     check,
     control,
     demo,
+    dev,
+    doctor,
     extract,
+    gc,
     logs,
     run,
     status,
@@ -32,6 +35,8 @@ from perago.cli.errors import (
     report_os_error,
     report_usage,
 )
+from perago.cli.output import Output
+from perago.cli.warned import warnings_to
 from perago.domain.errors import PeragoError
 
 PROGRAM = "perago"
@@ -54,6 +59,18 @@ STORE_HELP = help_text(
     },
     "A place is written REPO or REPO@REF; REF is a branch, a commit, or the first 8 or more "
     "digits of one. Without REF it is the default branch.",
+    "The store is the embedded one in the home, or on a lakeFS server where the settings name one "
+    "(PERAGO_LAKEFS_ENDPOINT, or PERAGO_STORE=lakefs with what lakectl has). Two racing writers of "
+    "a branch exclude each other on the embedded store (atomic fence); on lakeFS they are found "
+    "out afterwards (soft fence).",
+)
+DEV_HELP = help_text(
+    "The servers that development needs, on this machine.",
+    {
+        "perago dev up": "start lakeFS on loopback",
+        'eval "$(perago dev env)"': "use it in this shell",
+        "perago dev down": "stop it",
+    },
 )
 
 app = typer.Typer(
@@ -65,6 +82,8 @@ app = typer.Typer(
 )
 store_app = typer.Typer(help=STORE_HELP, epilog=EXIT_CODES, rich_markup_mode="rich")
 app.add_typer(store_app, name="store")
+dev_app = typer.Typer(help=DEV_HELP, epilog=EXIT_CODES, rich_markup_mode="rich")
+app.add_typer(dev_app, name="dev")
 
 
 @app.callback(invoke_without_command=True)
@@ -99,6 +118,12 @@ def store_root(context: typer.Context) -> None:
     _help_without_command(context)
 
 
+@dev_app.callback(invoke_without_command=True)
+def dev_root(context: typer.Context) -> None:
+    """The commands on development servers."""
+    _help_without_command(context)
+
+
 def _help_without_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -113,6 +138,8 @@ app.command("status", help=status.HELP, epilog=EXIT_CODES)(status.status)
 app.command("logs", help=logs.HELP, epilog=EXIT_CODES)(logs.logs)
 app.command("cancel", help=control.CANCEL_HELP, epilog=EXIT_CODES)(control.cancel)
 app.command("complete", help=control.COMPLETE_HELP, epilog=EXIT_CODES)(control.complete)
+app.command("gc", help=gc.HELP, epilog=EXIT_CODES)(gc.gc)
+app.command("doctor", help=doctor.HELP, epilog=EXIT_CODES)(doctor.doctor)
 
 for name, help_, command in (
     ("init", store.INIT_HELP, store.init),
@@ -129,15 +156,22 @@ for name, help_, command in (
 ):
     store_app.command(name, help=help_, epilog=EXIT_CODES)(command)
 
+dev_app.command("up", help=dev.UP_HELP, epilog=EXIT_CODES)(dev.up)
+dev_app.command("down", help=dev.DOWN_HELP, epilog=EXIT_CODES)(dev.down)
+dev_app.command("status", help=dev.STATUS_HELP, epilog=EXIT_CODES)(dev.status)
+dev_app.command("env", help=dev.ENV_HELP, epilog=EXIT_CODES)(dev.env)
+dev_app.command("build", help=dev.BUILD_HELP, epilog=EXIT_CODES)(dev.build)
+
 
 def run_app(arguments: Sequence[str]) -> int:
     """Carry out one call; whatever happens becomes an exit code."""
     _let_every_character_through()
     as_json, is_debug = _is_given("--json", arguments), _is_debug(arguments)
     try:
-        answer = typer.main.get_command(app).main(
-            args=list(arguments), prog_name=PROGRAM, standalone_mode=False
-        )
+        with warnings_to(_note_warning):
+            answer = typer.main.get_command(app).main(
+                args=list(arguments), prog_name=PROGRAM, standalone_mode=False
+            )
         sys.stdout.flush()
     except typer.TyperException as error:
         return report_usage(error, _command_of(error), as_json=as_json)
@@ -159,6 +193,10 @@ def run_app(arguments: Sequence[str]) -> int:
             traceback.print_exc()
         return report_bug(error, as_json=as_json)
     return answer if isinstance(answer, int) else ExitCode.SUCCESS
+
+
+def _note_warning(text: str) -> None:
+    Output().note(f"warning: {text}")
 
 
 def _is_given(flag: str, arguments: Sequence[str]) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
+from perago.cli.speed import NOTHING_MOVED, Moved
 from perago.domain.attempt import Attempt, AttemptStatus
 from perago.domain.outcome import Completed, Failed, JsonObject, Outcome, Phase, TerminalFailure
 from perago.domain.workflow import TaskState, WorkflowState
@@ -40,8 +41,10 @@ class StepLine:
     phase: Phase | None = None
     message: str = ""
     fraction: float | None = None
-    objects: int = 0
-    size: int = 0
+    moved: Moved = NOTHING_MOVED
+    """All that its attempt moved."""
+    moved_in_phase: Moved = NOTHING_MOVED
+    phase_began: float | None = None
     retries: int = 0
     began: float | None = None
     seconds: float | None = None
@@ -81,13 +84,12 @@ class Board:
     def lines(self) -> list[StepLine]:
         """A copy of all lines, `seconds` as of now."""
         with self._lock:
-            return [replace(line, seconds=self._elapsed(line)) for line in self._lines.values()]
+            return [self._as_of_now(line) for line in self._lines.values()]
 
     def line(self, reference: str) -> StepLine:
         """A copy of one step's line."""
         with self._lock:
-            line = self._line(reference)
-            return replace(line, seconds=self._elapsed(line))
+            return self._as_of_now(self._line(reference))
 
     def start(self, attempt: Attempt) -> None:
         """An attempt of the step began."""
@@ -105,14 +107,22 @@ class Board:
     def enter(self, attempt: Attempt, phase: Phase) -> None:
         """The attempt entered a phase."""
         with self._lock:
-            self._line(attempt.reference_name).phase = phase
+            line = self._line(attempt.reference_name)
+            line.phase, line.phase_began, line.moved_in_phase = phase, self._now(), NOTHING_MOVED
+
+    def leave(self, attempt: Attempt, seconds: float) -> Moved:
+        """The attempt left its phase; return what it moved there."""
+        with self._lock:
+            line = self._line(attempt.reference_name)
+            moved, line.moved_in_phase = line.moved_in_phase.after(seconds), NOTHING_MOVED
+            return moved
 
     def move(self, attempt: Attempt, objects: int, size: int) -> None:
         """The attempt moved objects."""
         with self._lock:
             line = self._line(attempt.reference_name)
-            line.objects += objects
-            line.size += size
+            line.moved = line.moved.plus(objects, size)
+            line.moved_in_phase = line.moved_in_phase.plus(objects, size)
 
     def tell(self, attempt: Attempt, message: str, fraction: float | None) -> None:
         """The body said how far it is."""
@@ -151,6 +161,11 @@ class Board:
 
     def _line(self, reference: str) -> StepLine:
         return self._lines.setdefault(reference, StepLine(reference=reference))
+
+    def _as_of_now(self, line: StepLine) -> StepLine:
+        began = line.phase_began
+        in_phase = line.moved_in_phase.after(0.0 if began is None else self._now() - began)
+        return replace(line, seconds=self._elapsed(line), moved_in_phase=in_phase)
 
     def _elapsed(self, line: StepLine) -> float | None:
         if line.seconds is not None or line.began is None:

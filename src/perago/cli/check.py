@@ -17,7 +17,7 @@ from perago.domain.outcome import JsonObject, JsonValue
 
 if TYPE_CHECKING:
     from perago.authoring import AnyTask, Declarations, Pipeline
-    from perago.settings import ResolvedSettings
+    from perago.settings import ResolvedSettings, Settings
 
 HELP = help_text(
     "Look over tasks and pipelines without running them.",
@@ -50,6 +50,7 @@ def check(
     resolved = options_of(context).resolve()
     problems: list[PeragoError] = []
     answer: JsonObject = {"tasks": [], "pipelines": [], "spark": None}
+    answer["store"] = _check_store(resolved.settings, output, problems)
     try:
         declarations = load_declarations(targets, Path.cwd())
     except PeragoError as error:
@@ -59,6 +60,20 @@ def check(
     if show_settings:
         answer["settings"] = _show_settings(resolved, output)
     _conclude(output, answer, problems)
+
+
+def _check_store(settings: Settings, output: Output, problems: list[PeragoError]) -> JsonObject:
+    """Say which store would be worked on, and note what it lacks; nothing is opened."""
+    from perago.bootstrap import describe_store
+    from perago.settings import require_complete
+
+    store = describe_store(settings)
+    output.say(f"store: {store}")
+    try:
+        require_complete(settings)
+    except PeragoError as error:
+        problems.append(error)
+    return {"kind": store.kind, "place": store.place, "fencing": store.fencing.value}
 
 
 def _look_over(

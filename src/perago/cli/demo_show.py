@@ -85,8 +85,8 @@ def show_crash(output: Output, witness: CrashWitness, step: str, end: RunEnd) ->
         output.say("3. The history is not what it must be; see above.", style="red")
         return False
     output.say(f"3. The history is linear: {plural(len(steps), 'commit')}, one for each writing")
-    output.say(f"   step. {short(abandoned.id)} is not in it; until `perago store gc` removes it,")
-    output.say("   it can still be read by its id.")
+    output.say(f"   step. {short(abandoned.id)} is not in it; until garbage is collected, it can")
+    output.say("   still be read by its id.")
     return True
 
 

@@ -6,7 +6,6 @@ tasks, because an orchestrator hands out tasks, not runs.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from perago.cli.views import RunView
@@ -112,15 +111,3 @@ class RunFollower:
 
 def _waits(task: TaskState) -> bool:
     return task.task_type in ("HUMAN", "WAIT") and task.status is AttemptStatus.IN_PROGRESS
-
-
-class WarningHandler(logging.Handler):
-    """Shows a worker's warnings through the view, so that they do not tear a board apart."""
-
-    def __init__(self, view: RunView) -> None:
-        super().__init__(logging.WARNING)
-        self._view = view
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Show one warning, its traceback left out."""
-        self._view.warn(record.getMessage())

@@ -9,9 +9,11 @@ from types import TracebackType
 from typing import Self
 
 from perago.cli.board import Board
-from perago.cli.output import Output, plural, short, show_bytes, show_seconds
+from perago.cli.output import Output, short, show_seconds
+from perago.cli.speed import NOTHING_MOVED, Moved
 from perago.cli.views import RunHeader, say_stopping, say_waiting
 from perago.domain.attempt import Attempt
+from perago.domain.ids import TaskId
 from perago.domain.outcome import Completed, JsonValue, Outcome, Phase
 from perago.domain.workflow import TaskState, WorkflowState
 
@@ -45,6 +47,8 @@ class PlainView:
         if header.workspace is not None:
             where = f" on {header.workspace[0]} from {short(header.workspace[1])}"
         self._line(f"{verb} {workflow.id}: {workflow.name} v{workflow.version}{where}")
+        if header.workspace is not None:
+            self._line(f"store: {header.store}")
 
     def observed(self, workflow: WorkflowState) -> None:
         """Keep the board right; a line is only made of an event."""
@@ -73,7 +77,10 @@ class PlainView:
         self._board.enter(attempt, phase)
 
     def phase_ended(self, attempt: Attempt, phase: Phase, seconds: float) -> None:
-        """No line either."""
+        """A line where it took a transfer long enough for its speed to mean something."""
+        moved = self._board.leave(attempt, seconds)
+        if moved.is_telling:
+            self._line(f"{attempt.reference_name}: {phase} moved {moved.describe()}")
 
     def transferred(self, attempt: Attempt, objects: int, size: int) -> None:
         """Told when the attempt ends."""
@@ -91,8 +98,8 @@ class PlainView:
         name, took = attempt.reference_name, show_seconds(line.seconds or 0.0)
         match outcome:
             case Completed():
-                moved = f", {plural(line.objects, 'object')}, {show_bytes(line.size)}"
-                self._line(f"{name}: completed in {took}{moved if line.objects else ''}")
+                moved = f", {line.moved}" if line.moved.objects else ""
+                self._line(f"{name}: completed in {took}{moved}")
             case None:
                 self._line(f"{name}: given up after {took}")
             case _:
@@ -114,6 +121,7 @@ class JsonView:
         self._output = output
         self._now = now
         self._run = ""
+        self._moved: dict[TaskId, Moved] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -133,12 +141,14 @@ class JsonView:
         workspace: JsonValue = None
         if header.workspace is not None:
             workspace = {"target": header.workspace[0], "ref": header.workspace[1]}
+        store = header.store
         self._emit(
             "run_began",
             name=workflow.name,
             version=workflow.version,
             continued=header.continued,
             workspace=workspace,
+            store={"kind": store.kind, "place": store.place, "fencing": store.fencing.value},
         )
 
     def observed(self, workflow: WorkflowState) -> None:
@@ -169,11 +179,15 @@ class JsonView:
         """Told when it ends."""
 
     def phase_ended(self, attempt: Attempt, phase: Phase, seconds: float) -> None:
-        """A line."""
-        self._emit("phase_ended", attempt, phase=phase.value, seconds=round(seconds, 6))
+        """A line; with its speed, where something was moved."""
+        moved = self._moved.pop(attempt.task_id, NOTHING_MOVED).after(seconds)
+        speed = moved.as_json() if moved.objects else {"seconds": round(seconds, 6)}
+        self._emit("phase_ended", attempt, phase=phase.value, **speed)
 
     def transferred(self, attempt: Attempt, objects: int, size: int) -> None:
         """A line; at most ten a second."""
+        so_far = self._moved.get(attempt.task_id, NOTHING_MOVED)
+        self._moved[attempt.task_id] = so_far.plus(objects, size)
         self._emit("transferred", attempt, objects=objects, bytes=size)
 
     def progressed(self, attempt: Attempt, message: str, fraction: float | None) -> None:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from perago.cli.board import Board, StepLine, StepStatus
-from perago.cli.output import plural, printable, short, short_run, show_bytes, show_seconds
+from perago.cli.output import printable, short, short_run, show_seconds
 from perago.cli.views import RunHeader, say_stopping, say_waiting
 from perago.domain.attempt import Attempt
 from perago.domain.outcome import Outcome, Phase
@@ -64,6 +64,8 @@ class LiveView:
         if header.workspace is not None:
             text.append(f"  on {header.workspace[0]} from {short(header.workspace[1])}", "dim")
         self._console.print(text)
+        if header.workspace is not None:
+            self._say(f"store: {header.store}", "dim")
 
     def observed(self, workflow: WorkflowState) -> None:
         """Let the orchestrator's word stand."""
@@ -119,7 +121,7 @@ class LiveView:
                 self._icon(line),
                 Text(line.reference, style="bold" if line.status is StepStatus.RUNNING else ""),
                 Text(describe_work(line), overflow="ellipsis", no_wrap=True),
-                Text(_describe_transfer(line), style="dim", no_wrap=True),
+                Text(describe_transfer(line), style="dim", no_wrap=True),
                 Text("" if line.seconds is None else show_seconds(line.seconds), no_wrap=True),
                 Text(f"retry {line.retries}" if line.retries else "", style="yellow"),
             )
@@ -151,7 +153,9 @@ def describe_work(line: StepLine) -> str:
             return ""
 
 
-def _describe_transfer(line: StepLine) -> str:
-    if not line.objects:
-        return ""
-    return f"{plural(line.objects, 'object')}, {show_bytes(line.size)}"
+def describe_transfer(line: StepLine) -> str:
+    """What a step is moving and how fast, or else what it has moved."""
+    now = line.moved_in_phase
+    if line.status is StepStatus.RUNNING and now.objects:
+        return ", ".join(filter(None, (str(now), now.speed)))
+    return str(line.moved) if line.moved.objects else ""

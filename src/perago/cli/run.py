@@ -33,6 +33,10 @@ HELP = help_text(
     "TARGET is module, module:name, path.py or path.py:name; this directory is importable. A "
     "repository that does not exist is created. Ctrl-C lets running steps finish, a second one "
     "gives them up, which costs each a retry; `--continue` goes on with the run.",
+    "The store is the embedded one unless the settings name a lakeFS server; the first lines say "
+    "which. The embedded store's publish fence is atomic: of two racing publications one succeeds. "
+    "On lakeFS it is soft: a race is found out afterwards, not excluded, so let one run at a time "
+    "write a branch.",
 )
 
 Target = Annotated[

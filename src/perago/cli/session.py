@@ -6,23 +6,22 @@ having started anything.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from perago.app.run_report import RunReport, build_run_report
 from perago.authoring import Pipeline
-from perago.bootstrap import Application, EmbeddedExecutorFactory, Worker, open_worker
+from perago.bootstrap import Application, ExecutorFactory, Worker, describe_store, open_worker
 from perago.cli.board import Board, plan_lines
 from perago.cli.context import GlobalOptions
 from perago.cli.errors import ExitCode
-from perago.cli.follower import RunFollower, WarningHandler
+from perago.cli.follower import RunFollower
 from perago.cli.lines import JsonView, PlainView
 from perago.cli.live import LiveView
 from perago.cli.output import Output, short_run
 from perago.cli.views import RunHeader, RunView
+from perago.cli.warned import warnings_to
 from perago.domain.errors import PeragoError
 from perago.domain.workflow import WorkflowState, WorkflowStatus
 from perago.runtime.signals import stop_on_signals
@@ -78,7 +77,7 @@ class Driver:
         application = self._application
         view = self._make_view(job.pipeline)
         follower = RunFollower(view, application.orchestrator, self._how_to_complete, on_death)
-        factory = EmbeddedExecutorFactory(
+        factory = ExecutorFactory(
             settings=application.settings, targets=(job.target,), search_path=job.search_path
         )
         with (
@@ -86,8 +85,8 @@ class Driver:
             stop_on_signals(_Stop(worker.supervisor, view)),
         ):
             workflow = begin(worker)
-            with view, _warnings_in(view):
-                view.run_began(_header(workflow, continued=continued))
+            with view, warnings_to(view.warn):
+                view.run_began(self._header(workflow, continued=continued))
                 follower.follow(workflow)
                 self._supervise(worker, follower, job, workflow)
                 view.observed(application.orchestrator.workflow(workflow.id))
@@ -119,6 +118,18 @@ class Driver:
             return LiveView(self._output.console, board)
         return PlainView(self._output, board, clock.now)
 
+    def _header(self, workflow: WorkflowState, *, continued: bool) -> RunHeader:
+        workspace = workflow.input.get("workspace")
+        place = None
+        if isinstance(workspace, dict):
+            place = f"{workspace['repository']}@{workspace['branch']}", str(workspace["ref"])
+        return RunHeader(
+            workflow=workflow,
+            continued=continued,
+            workspace=place,
+            store=describe_store(self._application.settings),
+        )
+
     def _how_to_complete(self, run: str, reference: str) -> str:
         return self._options.command("complete", short_run(run), reference)
 
@@ -140,21 +151,3 @@ class _Stop:
         hurry = self._supervisor.is_stopping
         self._supervisor.request_stop()
         self._view.stop_requested(hurry=hurry)
-
-
-def _header(workflow: WorkflowState, *, continued: bool) -> RunHeader:
-    workspace = workflow.input.get("workspace")
-    place = None
-    if isinstance(workspace, dict):
-        place = f"{workspace['repository']}@{workspace['branch']}", str(workspace["ref"])
-    return RunHeader(workflow=workflow, continued=continued, workspace=place)
-
-
-@contextmanager
-def _warnings_in(view: RunView) -> Iterator[None]:
-    logger, handler = logging.getLogger("perago"), WarningHandler(view)
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)

@@ -12,6 +12,7 @@ from perago.cli.context import JsonFlag, help_text, options_of
 from perago.cli.errors import ExitCode
 from perago.cli.output import Output, plural, short, show_bytes
 from perago.cli.references import parse_duration, parse_place
+from perago.cli.speed import showing_transfer
 from perago.cli.store import Place, resolve_place
 from perago.domain.errors import UsageError
 from perago.domain.ids import BranchName
@@ -36,6 +37,7 @@ EXPORT_HELP = help_text(
 VERIFY_HELP = help_text(
     "Check every stored byte and every reference against its hash.",
     {"perago store verify": "exits with 1 when something is damaged"},
+    "For the embedded store. On lakeFS every download is checked, and the rest is its operator's.",
 )
 GC_HELP = help_text(
     "Remove what nothing leads to any more.",
@@ -45,6 +47,8 @@ GC_HELP = help_text(
     },
     "Branches, the inputs of unfinished runs and writes under way are kept. Abandoned commits, "
     "which could be read by id until now, go.",
+    "For the embedded store. On lakeFS garbage collection is its operator's job, and `perago gc "
+    "--staging` removes what Perago's executions left.",
 )
 
 PrefixOption = Annotated[str, typer.Option("--prefix", help="The place in the repository.")]
@@ -68,7 +72,7 @@ def import_files(
     from perago.bootstrap import open_application, scan_tree
 
     output = Output(as_json=as_json)
-    to, counter = parse_place(place), TransferCounter()
+    to = parse_place(place)
     settings = options_of(context).settings()
     if settings.home.resolve().is_relative_to(directory.resolve()):
         raise UsageError(
@@ -85,22 +89,22 @@ def import_files(
             message=message or f"Import {directory.resolve().name}",
             mirror=mirror,
         )
-        commit = import_directory(
-            request, store=application.store, scan=scan_tree, on_transfer=counter
-        )
+        store = application.store
+        with showing_transfer(output, "importing", application.clock.elapsed) as counter:
+            commit = import_directory(request, store=store, scan=scan_tree, on_transfer=counter)
+    moved = counter.moved
     output.answer(
         {
             "repository": to.repository,
             "branch": branch,
             "commit": None if commit is None else commit.id,
-            "objects": counter.objects,
-            "bytes": counter.size,
+            **moved.as_json(),
         }
     )
     if commit is None:
         output.say("nothing changed: no commit")
     else:
-        output.say(f"{to.repository}@{branch} is at {short(commit.id)}: {counter}")
+        output.say(f"{to.repository}@{branch} is at {short(commit.id)}: {moved.describe()}")
 
 
 def export_files(
@@ -115,27 +119,29 @@ def export_files(
     from perago.bootstrap import open_application
 
     output = Output(as_json=as_json)
-    at, counter = parse_place(place), TransferCounter()
+    at = parse_place(place)
     with open_application(options_of(context).settings()) as application:
         commit = resolve_place(application, at)
-        count = export_directory(
-            directory,
-            store=application.store,
-            repository=at.repository,
-            commit=commit,
-            prefix=Prefix.parse(prefix),
-            on_transfer=counter,
-        )
+        with showing_transfer(output, "exporting", application.clock.elapsed) as counter:
+            count = export_directory(
+                directory,
+                store=application.store,
+                repository=at.repository,
+                commit=commit,
+                prefix=Prefix.parse(prefix),
+                on_transfer=counter,
+            )
+    moved = counter.moved
     output.answer(
         {
             "repository": at.repository,
             "commit": commit,
             "directory": str(directory),
+            **moved.as_json(),
             "objects": count,
-            "bytes": counter.size,
         }
     )
-    output.say(f"wrote {counter} of {at.repository}@{short(commit)} to {directory}")
+    output.say(f"wrote {moved.describe()} of {at.repository}@{short(commit)} to {directory}")
 
 
 def verify(context: typer.Context, as_json: JsonFlag = False) -> None:
@@ -144,7 +150,7 @@ def verify(context: typer.Context, as_json: JsonFlag = False) -> None:
 
     output = Output(as_json=as_json)
     with open_application(options_of(context).settings()) as application:
-        report = application.store.verify()
+        report = application.embedded_store.verify()
     problems: list[JsonValue] = [
         {
             "what": problem.what,
@@ -192,7 +198,7 @@ def gc(
     output = Output(as_json=as_json)
     keep = timedelta(seconds=parse_duration(grace))
     with open_application(options_of(context).settings()) as application:
-        store, orchestrator = application.store, application.orchestrator
+        store, orchestrator = application.embedded_store, application.orchestrator
         stagings = [
             branch
             for repository in store.repositories()
@@ -212,26 +218,3 @@ def gc(
         f"removed {plural(len(stagings), 'staging')}, {plural(report.commits, 'commit')}, "
         f"{plural(report.contents, 'content')}: {show_bytes(report.bytes_freed)}"
     )
-
-
-class TransferCounter:
-    """Adds up what a transfer moved; called from its threads."""
-
-    def __init__(self) -> None:
-        self._moved: list[tuple[int, int]] = []
-
-    def __call__(self, objects: int, size: int) -> None:
-        self._moved.append((objects, size))  # appending is atomic, adding is not
-
-    @property
-    def objects(self) -> int:
-        """How many objects were moved."""
-        return sum(objects for objects, _ in self._moved)
-
-    @property
-    def size(self) -> int:
-        """How many bytes were moved."""
-        return sum(size for _, size in self._moved)
-
-    def __str__(self) -> str:
-        return f"{plural(self.objects, 'object')}, {show_bytes(self.size)}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
+from perago.bootstrap import StoreInForce
 from perago.domain.workflow import TaskState, WorkflowState
 from perago.runtime.events import WorkerEvents
 
@@ -20,6 +21,7 @@ class RunHeader:
     workflow: WorkflowState
     continued: bool
     workspace: tuple[str, str] | None
+    store: StoreInForce
 
 
 class RunView(WorkerEvents, Protocol):

@@ -1,12 +1,14 @@
 """A command line in this process, and a home of its own."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from perago.adapters.localfs.home import make_home
 from perago.app.follow import RunRequest, start_run
 from perago.authoring import load_pipeline
 from perago.bootstrap import Application, open_application
@@ -96,8 +98,9 @@ Perago = Callable[..., Answer]
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory with a home of its own."""
-    for name in ("PERAGO_HOME", "PERAGO_FAILPOINTS", "PERAGO_DEBUG", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
+    for name in os.environ:
+        if name.startswith("PERAGO_") or name == "FORCE_COLOR":
+            monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -125,7 +128,8 @@ def perago(project: Path, capfd: pytest.CaptureFixture[str]) -> Perago:
 
 @pytest.fixture
 def application(project: Path) -> Iterator[Application]:
-    with open_application(Settings(home=project / ".perago"), create=True) as opened:
+    make_home(project / ".perago")
+    with open_application(Settings(home=project / ".perago")) as opened:
         yield opened
 
 

@@ -1,6 +1,7 @@
 import pytest
 
 from perago.cli.board import Board, StepLine, StepStatus, plan_lines
+from perago.cli.speed import Moved
 from perago.domain.attempt import AttemptStatus
 from perago.domain.outcome import Completed, Failed, Phase, TerminalFailure
 from perago.testing import FakeClock
@@ -59,10 +60,27 @@ def test_a_step_goes_from_pending_over_running_to_completed(board: Board, clock:
     done = board.line("clean")
 
     assert (running.status, running.phase) == (StepStatus.RUNNING, Phase.DOWNLOAD)
-    assert (running.objects, running.size, running.seconds) == (3, 15, 4)
+    assert running.moved == Moved(objects=3, size=15)
+    assert running.moved_in_phase == Moved(objects=3, size=15, seconds=4)
+    assert running.seconds == 4
     assert (running.message, running.fraction) == ("half", 0.5)
     assert (done.status, done.seconds, done.message) == (StepStatus.COMPLETED, 4, "")
     assert [line.reference for line in board.lines()] == ["clean", "join"]
+
+
+def test_a_phase_has_a_speed_of_its_own(board: Board, clock: FakeClock) -> None:
+    board.start(attempt())
+    board.enter(attempt(), Phase.DOWNLOAD)
+    board.move(attempt(), 4, 100)
+    downloaded = board.leave(attempt(), 2.5)
+    board.enter(attempt(), Phase.STAGE)
+    clock.advance(1)
+    board.move(attempt(), 1, 10)
+    line = board.line("clean")
+
+    assert downloaded == Moved(objects=4, size=100, seconds=2.5)
+    assert line.moved_in_phase == Moved(objects=1, size=10, seconds=1)
+    assert line.moved == Moved(objects=5, size=110)
 
 
 @pytest.mark.parametrize(
@@ -95,12 +113,8 @@ def test_a_retry_starts_clean_and_its_time_goes_on(board: Board, clock: FakeCloc
     clock.advance(1)
 
     line = board.line("clean")
-    assert (line.status, line.retries, line.message, line.objects) == (
-        StepStatus.RUNNING,
-        1,
-        "",
-        0,
-    )
+    assert (line.status, line.retries, line.message) == (StepStatus.RUNNING, 1, "")
+    assert line.moved == Moved()
     assert line.seconds == 6
 
 

@@ -1,10 +1,9 @@
-import logging
 from collections.abc import Callable
 from typing import cast
 
 import pytest
 
-from perago.cli.follower import RunFollower, WarningHandler
+from perago.cli.follower import RunFollower
 from perago.cli.views import RunView
 from perago.domain.attempt import Attempt, AttemptStatus
 from perago.domain.errors import OrchestratorUnavailableError
@@ -143,15 +142,3 @@ def test_a_death_is_told_to_whoever_asked(view: RecordingView) -> None:
     follower.executor_died(attempt(run=WorkflowId("other")), "exit")
 
     assert deaths == ["clean"]
-
-
-def test_warnings_of_the_worker_go_through_the_view(view: RecordingView) -> None:
-    logger, handler = logging.getLogger("perago.test"), WarningHandler(cast(RunView, view))
-    logger.addHandler(handler)
-    try:
-        logger.warning("cannot poll: %s", "locked")
-        logger.info("all is well")
-    finally:
-        logger.removeHandler(handler)
-
-    assert view.heard == ["warn cannot poll: locked"]

@@ -5,18 +5,24 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from perago.bootstrap import StoreInForce
 from perago.cli.board import Board, StepLine, StepStatus
 from perago.cli.lines import JsonView, PlainView
-from perago.cli.live import LiveView, describe_work
+from perago.cli.live import LiveView, describe_transfer, describe_work
 from perago.cli.output import Output
+from perago.cli.speed import Moved
 from perago.cli.views import RunHeader, RunView
 from perago.domain.attempt import AttemptStatus
 from perago.domain.outcome import Completed, Failed, Phase
+from perago.ports import Fencing
 from perago.testing import FakeClock
 from tests.unit.cli.runs import attempt, run_of, state
 
 HEADER = RunHeader(
-    workflow=run_of(), continued=False, workspace=("flights@main", "0123456789abcdef")
+    workflow=run_of(),
+    continued=False,
+    workspace=("flights@main", "0123456789abcdef"),
+    store=StoreInForce(kind="lakefs", place="http://lake:8000", fencing=Fencing.SOFT),
 )
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 WAITING = state("approve", AttemptStatus.IN_PROGRESS, kind="HUMAN")
@@ -55,8 +61,10 @@ def test_plain_lines_tell_every_event(capfd: pytest.CaptureFixture[str]) -> None
     lines = [line.partition(" ")[2] for line in said.out.splitlines()]
     assert lines == [
         "run 11111111-aaaa: flights v2 on flights@main from 0123456789ab",
+        "store: lakefs at http://lake:8000, soft fence",
         "clean: started",
         "clean: reading (25%)",
+        "clean: body moved 2 objects, 3.0 kB in 1.50 s (1.3 objects/s, 2.0 kB/s)",
         "clean: failed in body after 2.00 s: ValueError: no",
         "clean: started again (retry 1)",
         "an executor died in clean: killed by SIGKILL",
@@ -95,6 +103,12 @@ def test_json_lines_tell_every_event(capfd: pytest.CaptureFixture[str]) -> None:
         "warning",
     ]
     assert {event["run"] for event in events} == {"11111111-aaaa"}
+    assert events[0]["store"] == {
+        "kind": "lakefs",
+        "place": "http://lake:8000",
+        "fencing": "soft",
+    }
+    assert (events[4]["objects"], events[4]["bytes_per_second"]) == (2, 2000)
     assert events[5]["reason"] == "ValueError: no"
     assert (events[6]["step"], events[6]["retry"]) == ("clean", 1)
     assert events[12]["complete_with"] == "perago complete 11111111 approve"
@@ -110,6 +124,7 @@ def test_a_terminal_gets_one_line_per_step(monkeypatch: pytest.MonkeyPatch) -> N
 
     text = screen.getvalue()
     assert "run 11111111  flights v2  on flights@main from 0123456789ab" in text
+    assert "store: lakefs at http://lake:8000, soft fence" in text
     assert "an executor died in clean: killed by SIGKILL" in text
     assert "perago complete 11111111 approve" in text
     assert "warning: cannot poll" in text
@@ -165,3 +180,42 @@ def test_a_signal_is_answered_on_stderr(
 )
 def test_a_step_says_what_it_does(line: StepLine, words: str) -> None:
     assert describe_work(line) == words
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (StepLine(reference="a"), ""),
+        (
+            StepLine(
+                reference="a",
+                status=StepStatus.RUNNING,
+                phase=Phase.DOWNLOAD,
+                moved=Moved(objects=30, size=4_000_000),
+                moved_in_phase=Moved(objects=20, size=3_000_000, seconds=2),
+            ),
+            "20 objects, 3.0 MB, 10 objects/s, 1.5 MB/s",
+        ),
+        (
+            StepLine(
+                reference="a",
+                status=StepStatus.RUNNING,
+                phase=Phase.BODY,
+                moved=Moved(objects=30, size=4_000_000),
+                moved_in_phase=Moved(seconds=2),
+            ),
+            "30 objects, 4.0 MB",
+        ),
+        (
+            StepLine(
+                reference="a",
+                status=StepStatus.COMPLETED,
+                moved=Moved(objects=1, size=10),
+                moved_in_phase=Moved(objects=1, size=10, seconds=2),
+            ),
+            "1 object, 10 B",
+        ),
+    ],
+)
+def test_a_step_says_what_it_moves_and_how_fast(line: StepLine, words: str) -> None:
+    assert describe_transfer(line) == words
