@@ -16,7 +16,7 @@ from perago.app.follow import RunRequest, start_run
 from perago.authoring import load_pipeline
 from perago.bootstrap import (
     Application,
-    EmbeddedExecutorFactory,
+    ExecutorFactory,
     Worker,
     open_application,
     open_worker,
@@ -81,7 +81,7 @@ class Bench:
     def work(self, name: str, workflow: WorkflowId, meddle: Callable[[Worker], None]) -> None:
         """Supervise until the workflow is over, while `meddle` runs in a thread."""
         pipeline = load_pipeline(f"{TROUBLE}:{name}", TROUBLE.parent)
-        factory = EmbeddedExecutorFactory(
+        factory = ExecutorFactory(
             settings=self.application.settings,
             targets=(str(TROUBLE),),
             search_path=TROUBLE.parent,
@@ -211,7 +211,7 @@ def test_a_body_that_breaks_the_process_breaks_neither_the_store_nor_the_next_bo
 
     assert state.status is WorkflowStatus.COMPLETED, state.reason
     assert bench.recorder.died == []
-    assert bench.application.store.verify().is_clean
+    assert bench.application.embedded_store.verify().is_clean
     seen = json.loads((tmp_path / "state").read_text())
     assert seen == {
         "environment": None,
@@ -276,7 +276,7 @@ def test_without_a_log_an_attempt_fails_and_says_so(bench: Bench) -> None:
 
 def test_a_second_worker_on_one_root_is_refused(bench: Bench) -> None:
     pipeline = load_pipeline(f"{TROUBLE}:dying", TROUBLE.parent)
-    factory = EmbeddedExecutorFactory(
+    factory = ExecutorFactory(
         settings=bench.application.settings, targets=(str(TROUBLE),), search_path=TROUBLE.parent
     )
     with (

@@ -1,0 +1,154 @@
+"""A commit, a merge and a reset are sent once: a lost answer is settled by reading, or told."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from perago.adapters.lakefs.retries import TRIES
+from perago.domain.errors import OutcomeUnknownError, PublishFenceError
+from perago.domain.outcome import Phase
+from perago.domain.publication import Commit
+from tests.fault_proxy import Action, Answer, CallAfter, DelayRequest, LoseResponse
+from tests.integration.lakefs.attempts import MERGE_SECONDS, NO_CHANGE, Edit
+from tests.integration.lakefs.faults import DONE, NOT_AN_ANSWER, NOT_DONE
+from tests.integration.lakefs.faulty_lake import FaultyLake
+
+pytestmark = pytest.mark.lakefs
+
+
+@pytest.mark.parametrize("kind", NOT_DONE)
+def test_a_commit_that_was_not_made_fails_the_attempt(lake: FaultyLake, kind: str) -> None:
+    before = lake.head
+    lake.fault("commit", NOT_DONE[kind])
+
+    attempted = lake.attempt()
+
+    attempted.assert_failed(OutcomeUnknownError, Phase.STAGE, "commit to")
+    assert lake.sent("commit") == 1
+    lake.assert_unmoved(before)
+    lake.assert_published(lake.attempt(lake.poll()), before)
+
+
+@pytest.mark.parametrize("kind", DONE | NOT_AN_ANSWER)
+def test_a_commit_whose_answer_is_lost_is_found(lake: FaultyLake, kind: str) -> None:
+    before, polled = lake.head, lake.schedule()
+    lake.fault("commit", (DONE | NOT_AN_ANSWER)[kind])
+
+    attempted = lake.attempt(polled)
+
+    assert lake.sent("commit") == lake.struck("commit") == 1
+    lake.assert_published(attempted, before)
+
+
+NOT_MERGED: dict[str, Action] = NOT_DONE | {
+    "409": Answer(status=409, body=b'{"reference": ""}'),
+    "412": Answer(status=412, body=b'{"message": "a hook said no"}'),
+    "a page": Answer(status=200, body=b"<html>Down for maintenance</html>"),
+    "no reference": Answer(status=200, body=b'{"reference": ""}'),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_MERGED)
+def test_a_merge_that_did_not_happen_fails_the_attempt(lake: FaultyLake, kind: str) -> None:
+    before = lake.head
+    lake.fault("merge", NOT_MERGED[kind])
+
+    attempted = lake.attempt()
+
+    attempted.assert_failed(PublishFenceError, Phase.PUBLISH, "not published", before.id)
+    assert lake.sent("merge") == 1
+    lake.assert_unmoved(before)
+    lake.assert_published(lake.attempt(lake.poll()), before)
+
+
+@pytest.mark.parametrize("kind", DONE | NOT_AN_ANSWER)
+def test_a_merge_whose_answer_is_lost_is_found(lake: FaultyLake, kind: str) -> None:
+    before, polled = lake.head, lake.schedule()
+    lake.fault("merge", (DONE | NOT_AN_ANSWER)[kind])
+
+    attempted = lake.attempt(polled)
+
+    assert lake.sent("merge") == lake.struck("merge") == 1
+    lake.assert_published(attempted, before)
+
+
+@pytest.mark.parametrize("status", [500, 404])
+def test_a_merge_that_cannot_be_read_back_at_once_is_found(lake: FaultyLake, status: int) -> None:
+    before, polled = lake.head, lake.schedule()
+    times = TRIES if status == 500 else 1
+
+    def spoil_the_next_read() -> None:
+        lake.fault("read commit", Answer(status=status), times=times)
+
+    lake.fault("merge", CallAfter(callback=spoil_the_next_read))
+
+    attempted = lake.attempt(polled)
+
+    assert lake.struck("read commit") == times
+    lake.assert_published(attempted, before)
+
+
+def test_a_merge_that_lands_after_its_attempt_gave_up_is_replaced_by_the_retry(
+    lake: FaultyLake,
+) -> None:
+    before = lake.head
+    lake.fault("merge", DelayRequest(seconds=2 * MERGE_SECONDS))
+
+    attempted = lake.attempt()
+
+    attempted.assert_failed(PublishFenceError, Phase.PUBLISH, "not published")
+    late = _wait_for_head_after(lake, before)
+    assert late.parents == (before.id,)
+    again = lake.attempt(lake.poll())
+    assert lake.sent("reset") == 1
+    assert lake.head.id != late.id
+    lake.assert_published(again, before)
+
+
+def _wait_for_head_after(lake: FaultyLake, before: Commit) -> Commit:
+    deadline = time.monotonic() + 30
+    while (head := lake.head) == before:
+        assert time.monotonic() < deadline, "the merge did not land"
+        time.sleep(0.1)
+    return head
+
+
+@pytest.mark.parametrize("params", [Edit(), NO_CHANGE], ids=["replace", "take back"])
+@pytest.mark.parametrize("kind", NOT_DONE)
+def test_a_reset_that_did_not_happen_fails_the_attempt(
+    lake: FaultyLake, kind: str, params: Edit
+) -> None:
+    abandoned = lake.abandon()
+    lake.fault("reset", NOT_DONE[kind])
+
+    attempted = lake.attempt(lake.poll(params))
+
+    attempted.assert_failed(PublishFenceError, Phase.PUBLISH, abandoned.id)
+    assert lake.sent("reset") == 1
+    lake.assert_unmoved(abandoned)
+
+
+@pytest.mark.parametrize("kind", DONE)
+def test_a_reset_whose_answer_is_lost_is_found(lake: FaultyLake, kind: str) -> None:
+    before = lake.head
+    lake.abandon()
+    lake.fault("reset", DONE[kind])
+
+    replaced = lake.attempt(lake.poll(Edit()))
+
+    assert lake.sent("reset") == lake.struck("reset") == 1
+    lake.assert_published(replaced, before)
+
+
+def test_a_lost_answer_to_taking_back_is_found(lake: FaultyLake) -> None:
+    before = lake.head
+    lake.abandon()
+    lake.fault("reset", LoseResponse())
+
+    attempted = lake.attempt(lake.poll(NO_CHANGE))
+
+    assert attempted.output_ref == before.id
+    assert lake.sent("reset") == lake.struck("reset") == 1
+    lake.assert_unmoved(before)
