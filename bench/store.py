@@ -43,14 +43,8 @@ class Timings:
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
     def measure(self, kind: str, work: Callable[[], object]) -> None:
-        """Time one piece of work, on a level field.
-
-        Nothing of earlier pieces is left to be written to disk. And as much memory as it needs
-        was just in use: a virtual machine gives free memory back to its host, and who touches it
-        first again, for a page cache or anything else, pays several times the price of a copy.
-        """
-        os.sync()
-        subprocess.run([sys.executable, "-c", f"b'x' * {2 * self.size}"], check=True)
+        """Time one piece of work, on a level field."""
+        level_field(self.size)
         start = time.perf_counter()
         work()
         self.seconds.setdefault(kind, []).append(time.perf_counter() - start)
@@ -58,6 +52,17 @@ class Timings:
     def median(self, kind: str) -> float:
         """The median of one kind, in seconds."""
         return statistics.median(self.seconds[kind])
+
+
+def level_field(size: int) -> None:
+    """Make the next piece of work, which writes so many bytes, like any other.
+
+    Nothing of earlier pieces is left to be written to disk. And as much memory as it needs was
+    just in use: a virtual machine gives free memory back to its host, and who touches it first
+    again, for a page cache or anything else, pays several times the price of a copy.
+    """
+    os.sync()
+    subprocess.run([sys.executable, "-c", f"b'x' * {2 * size}"], check=True)
 
 
 def main() -> None:
