@@ -78,6 +78,7 @@ def lakefs_connection(settings: Settings) -> LakeFSConnection:
         secret_access_key=secret.get_secret_value(),
         ca_file=settings.lakefs_ca_file,
         timeout_seconds=settings.lakefs_timeout_seconds,
+        retry_seconds=settings.lakefs_retry_seconds,
         concurrency=settings.transfer_concurrency,
         storage_namespace=settings.lakefs_storage_namespace,
         etag_is_md5=settings.lakefs_etag_is_md5,

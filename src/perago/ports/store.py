@@ -198,6 +198,8 @@ class WorkspaceStore(Protocol):
         target is elsewhere: `HeadMovedError`, and nothing moved (atomic fencing), or it is found
         out by the caller's check afterwards (soft fencing). A staging branch that moved past the
         staged commit raises `HeadMovedError` too; a merge that would change nothing `StoreError`.
+        `timeout_seconds` counts from the call, whatever the store reads before it acts: after it
+        the branch is not moved any more, unless a server is still at it.
         """
         ...
 
@@ -210,7 +212,7 @@ class WorkspaceStore(Protocol):
         expected_head: CommitId,
         timeout_seconds: float,
     ) -> None:
-        """Move a branch to an existing commit; the expected head is honoured as in `merge`.
+        """Move a branch to an existing commit; expected head and time-out are as in `merge`.
 
         The commit that the branch leaves stays readable by id.
         """

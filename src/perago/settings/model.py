@@ -65,6 +65,15 @@ class Settings(BaseModel):
             gt=0,
         ),
     ] = 30.0
+    lakefs_retry_seconds: Annotated[
+        float,
+        Field(
+            description="How long a call that may be repeated is tried again after its first "
+            "failure: enough for a restart of the server. One that was never reached is given up "
+            "after 3 seconds.",
+            ge=0,
+        ),
+    ] = 30.0
     lakefs_storage_namespace: Annotated[
         str | None,
         Field(

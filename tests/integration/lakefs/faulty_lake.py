@@ -62,6 +62,7 @@ class FaultyLake:
     repository: RepositoryName
     home: Path
     timeout_seconds: float = 1.0
+    retry_seconds: float = 3.0
     orchestrator: MemoryOrchestrator = field(
         default_factory=lambda: MemoryOrchestrator(FakeClock())
     )
@@ -114,6 +115,7 @@ class FaultyLake:
         return sum(fits(found.method, found.target) for found in met)
 
     def restart(self) -> None:
+        """Kill the server and bring it back, however long this machine takes for that."""
         self.server.kill()
         self.server.start()
 
@@ -182,6 +184,7 @@ class FaultyLake:
             access_key_id=access_key_id or self.server.access_key_id,
             secret_access_key=secret_access_key or self.server.secret_access_key,
             timeout_seconds=self.timeout_seconds,
+            retry_seconds=self.retry_seconds,
             concurrency=4,
         )
 

@@ -6,11 +6,22 @@ import time
 
 import pytest
 
-from perago.adapters.lakefs.retries import TRIES
-from perago.domain.errors import OutcomeUnknownError, PublishFenceError
+from perago.domain.errors import (
+    OutcomeUnknownError,
+    PublishFenceError,
+    StoreUnavailableError,
+)
 from perago.domain.outcome import Phase
 from perago.domain.publication import Commit
-from tests.fault_proxy import Action, Answer, CallAfter, DelayRequest, LoseResponse
+from perago.ports import Failpoint
+from tests.fault_proxy import (
+    Action,
+    Answer,
+    CallAfter,
+    DelayRequest,
+    DelayResponse,
+    LoseResponse,
+)
 from tests.integration.lakefs.attempts import MERGE_SECONDS, NO_CHANGE, Edit
 from tests.integration.lakefs.faults import DONE, NOT_AN_ANSWER, NOT_DONE
 from tests.integration.lakefs.faulty_lake import FaultyLake
@@ -77,16 +88,16 @@ def test_a_merge_whose_answer_is_lost_is_found(lake: FaultyLake, kind: str) -> N
 @pytest.mark.parametrize("status", [500, 404])
 def test_a_merge_that_cannot_be_read_back_at_once_is_found(lake: FaultyLake, status: int) -> None:
     before, polled = lake.head, lake.schedule()
-    times = TRIES if status == 500 else 1
+    lake.retry_seconds = 0
 
     def spoil_the_next_read() -> None:
-        lake.fault("read commit", Answer(status=status), times=times)
+        lake.fault("read commit", Answer(status=status))
 
     lake.fault("merge", CallAfter(callback=spoil_the_next_read))
 
     attempted = lake.attempt(polled)
 
-    assert lake.struck("read commit") == times
+    assert lake.struck("read commit") == 1
     lake.assert_published(attempted, before)
 
 
@@ -105,6 +116,38 @@ def test_a_merge_that_lands_after_its_attempt_gave_up_is_replaced_by_the_retry(
     assert lake.sent("reset") == 1
     assert lake.head.id != late.id
     lake.assert_published(again, before)
+
+
+@pytest.mark.parametrize("params", [Edit(), NO_CHANGE], ids=["replace", "take back"])
+def test_nothing_is_sent_that_the_reads_before_it_left_no_time_for(
+    lake: FaultyLake, params: Edit
+) -> None:
+    """The lease was long enough when it was last looked at; it need not be any more."""
+    abandoned = lake.abandon()
+    lake.timeout_seconds, lake.retry_seconds = 10 * MERGE_SECONDS, 10 * MERGE_SECONDS
+
+    def slow_down() -> None:
+        lake.fault("read head", DelayResponse(seconds=2 * MERGE_SECONDS), times=None)
+
+    attempted = lake.attempt(lake.poll(params), at={Failpoint.FENCED_BEFORE_ACT: slow_down})
+
+    attempted.assert_failed(StoreUnavailableError, Phase.PUBLISH, "read the head")
+    assert lake.sent("reset") == 0
+    lake.assert_unmoved(abandoned)
+
+
+def test_a_merge_is_not_sent_that_the_reads_before_it_left_no_time_for(lake: FaultyLake) -> None:
+    before, polled = lake.head, lake.schedule()
+    lake.timeout_seconds, lake.retry_seconds = 10 * MERGE_SECONDS, 10 * MERGE_SECONDS
+
+    def slow_down() -> None:
+        lake.fault("read commit", Answer(status=500), times=None)
+
+    attempted = lake.attempt(polled, at={Failpoint.FENCED_BEFORE_ACT: slow_down})
+
+    attempted.assert_failed(StoreUnavailableError, Phase.PUBLISH, "read commit")
+    assert lake.sent("merge") == 0
+    lake.assert_unmoved(before)
 
 
 def _wait_for_head_after(lake: FaultyLake, before: Commit) -> Commit:

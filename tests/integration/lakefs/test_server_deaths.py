@@ -31,6 +31,9 @@ pytestmark = [pytest.mark.lakefs, pytest.mark.slow]
 BIG = 24 * 1024 * 1024
 """More than the buffers between the server and its client hold."""
 
+RESTART_SECONDS = 60.0
+"""A busy machine takes longer than an idle one to bring a server back."""
+
 PART = 1024 * 1024
 TO_THE_END = BIG + 1
 BIG_DOWNLOAD = Match("GET", r"/objects\?path=big$")
@@ -86,6 +89,7 @@ def test_a_server_that_dies_during_a_download(lake: FaultyLake) -> None:
 
 
 def test_a_server_that_restarts_during_a_download_is_survived(lake: FaultyLake) -> None:
+    lake.retry_seconds = RESTART_SECONDS
     lake.stranger.commit({"big": bytes(BIG)})
     before, polled = lake.head, lake.schedule(Edit(deletes=["gone", "big"]))
     lake.proxy.add(
@@ -110,6 +114,7 @@ def test_a_server_that_dies_during_an_upload(lake: FaultyLake) -> None:
 
 
 def test_a_server_that_restarts_during_an_upload_is_survived(lake: FaultyLake) -> None:
+    lake.retry_seconds = RESTART_SECONDS
     before, polled = lake.head, lake.schedule(Edit(big_bytes=BIG))
     lake.proxy.add(
         Fault(match=BIG_UPLOAD, action=CallMidRequest(callback=lake.restart, after=PART))
@@ -162,6 +167,7 @@ def test_a_server_that_dies_at_a_merge(lake: FaultyLake, when: When) -> None:
 
 
 def test_a_server_that_restarts_after_a_merge_is_survived(lake: FaultyLake) -> None:
+    lake.retry_seconds = RESTART_SECONDS
     before, polled = lake.head, lake.schedule()
     lake.fault("merge", CallAfter(callback=lake.restart))
 
@@ -172,6 +178,7 @@ def test_a_server_that_restarts_after_a_merge_is_survived(lake: FaultyLake) -> N
 
 
 def test_a_merge_is_not_sent_again_to_a_server_that_restarts(lake: FaultyLake) -> None:
+    lake.retry_seconds = RESTART_SECONDS
     before, polled = lake.head, lake.schedule()
     lake.fault("merge", CallBefore(callback=lake.restart))
 

@@ -71,12 +71,18 @@ class RetryAfter:
 
 
 class TransientError(Exception):
-    """A failure that may pass: what to raise in the end, and how long the server says to wait."""
+    """A failure that may pass: what to raise in the end, and how long the server says to wait.
 
-    def __init__(self, error: StoreError, retry_after: RetryAfter) -> None:
+    `is_reached` says that something answered, if only by taking the connection.
+    """
+
+    def __init__(
+        self, error: StoreError, retry_after: RetryAfter, *, is_reached: bool = True
+    ) -> None:
         super().__init__(error.message)
         self.error = error
         self.retry_after = retry_after
+        self.is_reached = is_reached
 
 
 @contextmanager
@@ -188,7 +194,7 @@ def _lost(error: Exception, asked: Asked) -> PeragoError | TransientError:
         return _untrusted(asked)
     reason = getattr(error, "reason", None) if isinstance(error, http.MaxRetryError) else error
     if isinstance(reason, _NEVER_SENT):
-        return TransientError(_unreachable(asked), RetryAfter())
+        return TransientError(_unreachable(asked), RetryAfter(), is_reached=False)
     return TransientError(
         _unclear(asked, f"the connection failed ({type(reason).__name__})"), RetryAfter()
     )

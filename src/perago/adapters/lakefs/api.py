@@ -1,13 +1,14 @@
 """The calls to a lakeFS server's control plane, each with a time-out, on the official SDK.
 
-Invariant: `read` and `repeat` may send a call several times, `change` sends it exactly once.
+Invariant: `read` and `repeat` may send a call several times, `change` and `act` send it once.
 The SDK's own retries are off: it would send a hard reset again, being a PUT.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from copy import copy
+from typing import Self, TypeVar
 
 from lakefs_sdk.api.branches_api import BranchesApi
 from lakefs_sdk.api.commits_api import CommitsApi
@@ -21,7 +22,8 @@ from lakefs_sdk.configuration import Configuration
 
 from perago.adapters.lakefs.answers import Asked, explain_nonsense, translated
 from perago.adapters.lakefs.connection import LakeFSConnection
-from perago.adapters.lakefs.retries import once, with_retries
+from perago.adapters.lakefs.retries import Deadline, Patience, once
+from perago.domain.errors import StoreUnavailableError
 
 API_PATH = "/api/v1"
 _Result = TypeVar("_Result")
@@ -30,7 +32,7 @@ _Result = TypeVar("_Result")
 class LakeFSApi:
     """The SDK's groups of calls on one server, and the three ways to send one."""
 
-    def __init__(self, connection: LakeFSConnection) -> None:
+    def __init__(self, connection: LakeFSConnection, patience: Patience) -> None:
         configuration = Configuration(
             host=connection.endpoint + API_PATH,
             username=connection.access_key_id,
@@ -41,6 +43,8 @@ class LakeFSApi:
         configuration.connection_pool_maxsize = connection.concurrency
         self._client = ApiClient(configuration)
         self._timeout = connection.timeout_seconds
+        self._patience = patience
+        self._deadline: Deadline | None = None
         self.branches = BranchesApi(self._client)
         self.commits = CommitsApi(self._client)
         self.config = ConfigApi(self._client)
@@ -49,19 +53,28 @@ class LakeFSApi:
         self.refs = RefsApi(self._client)
         self.repositories = RepositoriesApi(self._client)
 
+    def within(self, deadline: Deadline) -> Self:
+        """The same calls on the same connections, each of which ends before a deadline."""
+        bounded = copy(self)
+        bounded._deadline = deadline  # noqa: SLF001 - its own, in a copy of itself
+        return bounded
+
     def read(
         self, asked: Asked, call: Callable[..., _Result], *args: object, **kw: object
     ) -> _Result:
         """Send a call that changes nothing; again, when it fails in a way that may pass."""
-        return with_retries(
-            lambda: _required(asked, self._send(asked, self._timeout, call, *args, **kw))
+        return self._patience.retry(
+            lambda: _required(asked, self._send(asked, self._timeout, call, *args, **kw)),
+            self._deadline,
         )
 
     def repeat(
         self, asked: Asked, call: Callable[..., _Result], *args: object, **kw: object
     ) -> _Result:
         """Send a change that may be made twice with the effect of once."""
-        return with_retries(lambda: self._send(asked, self._timeout, call, *args, **kw))
+        return self._patience.retry(
+            lambda: self._send(asked, self._timeout, call, *args, **kw), self._deadline
+        )
 
     def change(
         self,
@@ -99,6 +112,13 @@ class LakeFSApi:
         *args: object,
         **kw: object,
     ) -> _Result:
+        if self._deadline is not None:
+            timeout_seconds = min(timeout_seconds, self._deadline.left)
+            if timeout_seconds <= 0:
+                raise StoreUnavailableError(
+                    f"could not {asked.what}: the server was too slow before, and no time was left",
+                    hint="look at the server; it was not asked to do it",
+                )
         with translated(asked):
             return call(*args, **kw, _request_timeout=timeout_seconds)
 

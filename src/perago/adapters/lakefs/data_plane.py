@@ -25,7 +25,7 @@ from perago.adapters.lakefs.part_upload import (
 )
 from perago.adapters.lakefs.presigned_upload import PresignedUpload
 from perago.adapters.lakefs.raw_api import RawApi
-from perago.adapters.lakefs.retries import with_retries
+from perago.adapters.lakefs.retries import Patience
 from perago.adapters.lakefs.wire import ObjectBody, Wire
 from perago.domain.ids import BranchName, CommitId, Digest, ObjectPath, RepositoryName
 
@@ -42,7 +42,8 @@ class StoredObject:
 class DataPlane:
     """The connections for objects; safe to use from many threads."""
 
-    def __init__(self, connection: LakeFSConnection) -> None:
+    def __init__(self, connection: LakeFSConnection, patience: Patience) -> None:
+        self.patience = patience
         self._connection = connection
         self._wire = Wire(connection)
         self._api = RawApi(connection, self._wire)
@@ -125,11 +126,12 @@ class DataPlane:
                 self._api,
                 self._blocks,
                 target,
+                patience=self.patience,
                 timeout_seconds=self._connection.timeout_seconds,
             )
             presigned.begin()
             return presigned
-        upload = GatewayUpload(self._connection, self._wire, target)
+        upload = GatewayUpload(self._connection, self._wire, target, self.patience)
         upload.begin()
         return upload
 
@@ -164,7 +166,7 @@ class DataPlane:
         """Several threads may ask at once, and get the same answer."""
         asked = Asked(what="read the server's configuration", missing="no configuration")
         request = self._api.request("GET", ("config",), {})
-        found = with_retries(lambda: self._api.send(request, asked, expected=200))
+        found = self.patience.retry(lambda: self._api.send(request, asked, expected=200))
         storage = found.get("storage_config")
         if not isinstance(storage, dict):
             return Presigning()

@@ -80,7 +80,9 @@ class Download:
                     path, entry = file
                     self._digests[path] = self._keep(entry, f"{directory}/{path}", intake, on_bytes)
 
-                Transfers(concurrency, on_transfer).run(missing, fetch, total=len(missing))
+                Transfers(concurrency, self._data.patience, on_transfer).run(
+                    missing, fetch, total=len(missing)
+                )
         return {path: self._digests[path] for path in files}
 
     def _deliver_cached(
@@ -116,7 +118,7 @@ class Download:
 
         for is_small, threads in ((True, 1), (False, _COPY_THREADS)):
             part = [file for file in cached if (file[1].size <= _SMALL_BYTES) is is_small]
-            Transfers(threads, on_transfer).run(part, deliver, total=len(part))
+            Transfers(threads, self._data.patience, on_transfer).run(part, deliver, total=len(part))
         return missing
 
     def _find_cached(

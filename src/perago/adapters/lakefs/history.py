@@ -18,6 +18,7 @@ from lakefs_sdk.models.repository_creation import RepositoryCreation
 
 from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
+from perago.adapters.lakefs.retries import Deadline
 from perago.domain.errors import (
     AlreadyExistsInStoreError,
     NotFoundInStoreError,
@@ -52,6 +53,10 @@ class History:
         self._api = api
         self._timeout = timeout_seconds
         self._storage_namespace = storage_namespace
+
+    def within(self, deadline: Deadline) -> History:
+        """The same, with every call bounded by a deadline."""
+        return History(self._api.within(deadline), self._timeout, self._storage_namespace)
 
     # -- repositories
 

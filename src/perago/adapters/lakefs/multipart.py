@@ -17,7 +17,6 @@ from perago.adapters.lakefs.answers import RetryAfter, TransientError
 from perago.adapters.lakefs.data_plane import DataPlane
 from perago.adapters.lakefs.part_upload import NewObject, PartUpload
 from perago.adapters.lakefs.parted_file import PartedFile, PartPlan
-from perago.adapters.lakefs.retries import with_retries
 from perago.adapters.lakefs.transfers import OnBytes
 from perago.adapters.lakefs.wire import CHUNK_BYTES
 from perago.domain.errors import (
@@ -69,12 +68,12 @@ class MultipartUpload:
         """Make the object, and see that it is the file."""
         if len(self._unproven) < len(self._etags):
             for number in sorted(self._unproven):
-                with_retries(partial(self.send, number, _unheard))
-        with_retries(self._complete)
+                self._data.patience.retry(partial(self.send, number, _unheard))
+        self._data.patience.retry(self._complete)
         self._upload = None
         self.close()
         if self._unproven:
-            with_retries(self._read_back)
+            self._data.patience.retry(self._read_back)
 
     def close(self) -> None:
         """Let go of the file, and of an upload that was not completed."""

@@ -1,7 +1,9 @@
 """Moves a branch on a lakeFS server: read where it stands, act once.
 
 The fence is soft: between the read and the server's act another client may move the branch. The
-caller finds that out by reading the result; see docs/explanation/fences.md.
+caller finds that out by reading the result; see docs/explanation/fences.md. Invariant: the time-out
+that a caller gives covers the reads before the act too. The caller's lease was long enough when it
+asked, so an act is never sent later than that lease allows.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from lakefs_sdk.models.merge import Merge
 from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.history import History
+from perago.adapters.lakefs.retries import Deadline
 from perago.domain.errors import (
     HeadMovedError,
     OutcomeUnknownError,
@@ -40,16 +43,17 @@ class Publication:
         timeout_seconds: float,
     ) -> Commit:
         """Squash-merge a staged commit; the merge commit as the server keeps it."""
-        repository = staged.repository
-        self._history.commit(repository, staged.commit)
-        self._require_head(repository, staged.branch, staged.commit)
-        self._require_head(repository, target, expected_head)
+        repository, deadline = staged.repository, Deadline(timeout_seconds)
+        history = self._history.within(deadline)
+        history.commit(repository, staged.commit)
+        _require_head(history, repository, staged.branch, staged.commit)
+        _require_head(history, repository, target, expected_head)
         asked = Asked(
             what=f"merge {staged.branch!r} into {repository}/{target}",
             missing=f"no branch {target!r} or {staged.branch!r} in repository {repository!r}",
             changes=True,
         )
-        merged = self._api.change(
+        merged = self._api.within(deadline).change(
             asked,
             timeout_seconds,
             self._api.refs.merge_into_branch,
@@ -87,40 +91,42 @@ class Publication:
         timeout_seconds: float,
     ) -> None:
         """Hard-reset a branch that holds nothing uncommitted."""
-        self._history.commit(repository, to)
-        self._refuse_dirty(repository, branch)
-        self._require_head(repository, branch, expected_head)
+        deadline = Deadline(timeout_seconds)
+        api, history = self._api.within(deadline), self._history.within(deadline)
+        history.commit(repository, to)
+        _refuse_dirty(api, repository, branch)
+        _require_head(history, repository, branch, expected_head)
         asked = Asked(
             what=f"reset {repository}/{branch} to {to}",
             missing=f"no branch {branch!r} in repository {repository!r}",
             changes=True,
         )
-        call = self._api.experimental.hard_reset_branch
-        self._api.act(asked, timeout_seconds, call, repository, branch, to)
+        call = api.experimental.hard_reset_branch
+        api.act(asked, timeout_seconds, call, repository, branch, to)
 
-    def _refuse_dirty(self, repository: RepositoryName, branch: BranchName) -> None:
-        """A merge into a branch with uncommitted changes is refused by the server; a reset is not,
-        and would drop them.
-        """
-        asked = Asked(
-            what=f"look for uncommitted changes on {repository}/{branch}",
-            missing=f"no branch {branch!r} in repository {repository!r}",
+
+def _refuse_dirty(api: LakeFSApi, repository: RepositoryName, branch: BranchName) -> None:
+    """A merge into a branch with uncommitted changes is refused by the server; a reset is not,
+    and would drop them.
+    """
+    asked = Asked(
+        what=f"look for uncommitted changes on {repository}/{branch}",
+        missing=f"no branch {branch!r} in repository {repository!r}",
+    )
+    call = api.branches.diff_branch
+    found = api.read(asked, call, repository, branch, amount=1)
+    if found.results:
+        raise StoreError(
+            f"could not reset {repository}/{branch}: it has uncommitted changes, such as "
+            f"{found.results[0].path!r}",
+            hint="somebody wrote to the branch without committing: commit or reset that by "
+            "hand, then start again",
         )
-        call = self._api.branches.diff_branch
-        found = self._api.read(asked, call, repository, branch, amount=1)
-        if found.results:
-            raise StoreError(
-                f"could not reset {repository}/{branch}: it has uncommitted changes, such as "
-                f"{found.results[0].path!r}",
-                hint="somebody wrote to the branch without committing: commit or reset that by "
-                "hand, then start again",
-            )
 
-    def _require_head(
-        self, repository: RepositoryName, branch: BranchName, expected: CommitId
-    ) -> None:
-        actual = self._history.head_id(repository, branch)
-        if actual != expected:
-            raise HeadMovedError(
-                repository=repository, branch=branch, expected=expected, actual=actual
-            )
+
+def _require_head(
+    history: History, repository: RepositoryName, branch: BranchName, expected: CommitId
+) -> None:
+    actual = history.head_id(repository, branch)
+    if actual != expected:
+        raise HeadMovedError(repository=repository, branch=branch, expected=expected, actual=actual)

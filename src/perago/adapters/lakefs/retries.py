@@ -1,4 +1,4 @@
-"""Tries a call again where a second one does no harm: with growing, random waits."""
+"""Tries a call again where a second one does no harm: with growing, random waits, for so long."""
 
 from __future__ import annotations
 
@@ -9,26 +9,82 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from perago.adapters.lakefs.answers import TransientError
+from perago.adapters.localfs.clock import SystemClock
+from perago.domain.errors import StoreError
 
 _log = logging.getLogger(__name__)
 _FIRST_WAIT_SECONDS = 0.2
-_LONGEST_WAIT_SECONDS = 10.0
-TRIES = 5
-"""Waits of about 0.2, 0.4, 0.8 and 1.6 s: a server that restarts is back by then."""
+_LONGEST_WAIT_SECONDS = 5.0
+_MOST_ASKED_FOR_SECONDS = 10.0
+_FIRST_CONTACT_SECONDS = 3.0
+_elapsed = SystemClock().elapsed
 
 _Result = TypeVar("_Result")
 
 
-def with_retries(call: Callable[[], _Result]) -> _Result:
-    """Call until it succeeds, up to `TRIES` times; only for calls that may be repeated."""
-    for number in range(1, TRIES):
-        try:
-            return call()
-        except TransientError as failure:
-            wait = _wait_after(number, failure)
-            _log.warning("%s; trying again in %.1f s", failure.error.message, wait)
-            time.sleep(wait)
-    return once(call)
+class Deadline:
+    """A moment that several calls share as their bound, suspended time included."""
+
+    def __init__(self, seconds: float, *, elapsed: Callable[[], float] = _elapsed) -> None:
+        self._elapsed = elapsed
+        self._at = elapsed() + seconds
+
+    @property
+    def left(self) -> float:
+        """How many seconds there are; none or less when it has passed."""
+        return self._at - self._elapsed()
+
+
+class Patience:
+    """How long one client goes on trying, counted from a call's first failure.
+
+    A server that it has reached before is given that long: enough for a restart. One that it never
+    reached is a wrong address more often than a restart, and nobody wants to wait for that.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        *,
+        elapsed: Callable[[], float] = _elapsed,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._seconds = seconds
+        self._elapsed = elapsed
+        self._sleep = sleep
+        # Set by any thread, and never unset.
+        self._has_reached = False
+
+    def retry(self, call: Callable[[], _Result], deadline: Deadline | None = None) -> _Result:
+        """Call until it succeeds, within the deadline; only for calls that may be repeated."""
+        failures, first_failure = 0, 0.0
+        while True:
+            try:
+                result = call()
+            except TransientError as failure:
+                self._has_reached = self._has_reached or failure.is_reached
+                now = self._elapsed()
+                failures += 1
+                if failures == 1:
+                    first_failure = now
+                wait = _wait_after(failures, failure)
+                left = self._allowed - (now - first_failure)
+                if deadline is not None:
+                    left = min(left, deadline.left)
+                if wait > left:
+                    raise failure.error from None
+                _log.warning("%s; trying again in %.1f s", failure.error.message, wait)
+                self._sleep(wait)
+            except StoreError:
+                self._has_reached = True
+                raise
+            else:
+                self._has_reached = True
+                return result
+
+    @property
+    def _allowed(self) -> float:
+        return self._seconds if self._has_reached else min(self._seconds, _FIRST_CONTACT_SECONDS)
 
 
 def once(call: Callable[[], _Result]) -> _Result:
@@ -39,9 +95,8 @@ def once(call: Callable[[], _Result]) -> _Result:
         raise failure.error from None
 
 
-def _wait_after(number: int, failure: TransientError) -> float:
+def _wait_after(failures: int, failure: TransientError) -> float:
     """Random within a range that doubles, so that many clients do not come back together."""
-    longest = _FIRST_WAIT_SECONDS * 2 ** (number - 1)
+    longest = min(_FIRST_WAIT_SECONDS * 2 ** (failures - 1), _LONGEST_WAIT_SECONDS)
     wait = random.uniform(longest / 2, longest)  # noqa: S311 - no secret depends on it
-    asked_for = failure.retry_after.seconds
-    return min(max(wait, asked_for or 0.0), _LONGEST_WAIT_SECONDS)
+    return max(wait, min(failure.retry_after.seconds or 0.0, _MOST_ASKED_FOR_SECONDS))

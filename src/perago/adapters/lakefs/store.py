@@ -24,7 +24,7 @@ from perago.adapters.lakefs.history import History
 from perago.adapters.lakefs.object_stream import ObjectStream
 from perago.adapters.lakefs.part_upload import find_digest
 from perago.adapters.lakefs.publication import Publication
-from perago.adapters.lakefs.retries import with_retries
+from perago.adapters.lakefs.retries import Patience
 from perago.adapters.object_cache import ObjectCache
 from perago.domain.ids import (
     BranchName,
@@ -47,9 +47,10 @@ class LakeFSWorkspaceStore:
     def __init__(self, connection: LakeFSConnection, *, cache: ObjectCache | None = None) -> None:
         self._connection = connection
         self._cache = cache
-        self._api = LakeFSApi(connection)
+        patience = Patience(connection.retry_seconds)
+        self._api = LakeFSApi(connection, patience)
         self._history = History(self._api, connection.timeout_seconds, connection.storage_namespace)
-        self._data = DataPlane(connection)
+        self._data = DataPlane(connection, patience)
         self._publication = Publication(self._api, self._history)
         self._changes = ChangeWriter(
             self._api, self._history, self._publication, self._data, connection
@@ -138,7 +139,7 @@ class LakeFSWorkspaceStore:
     ) -> Iterator[BinaryIO]:
         self._history.commit(repository, commit)
         with ExitStack() as stack:
-            body = with_retries(
+            body = self._data.patience.retry(
                 lambda: stack.enter_context(self._data.open(repository, commit, path))
             )
             yield stack.enter_context(BufferedReader(ObjectStream(body.read)))

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from perago.adapters.lakefs.answers import TransientError
-from perago.adapters.lakefs.retries import with_retries
+from perago.adapters.lakefs.retries import Patience
 from perago.domain.errors import StoreError, StoreUnavailableError
 from perago.ports import OnTransfer
 
@@ -49,8 +49,9 @@ class _Progress:
 class Transfers:
     """A bounded number of threads that share one stream of items."""
 
-    def __init__(self, concurrency: int, on_transfer: OnTransfer) -> None:
+    def __init__(self, concurrency: int, patience: Patience, on_transfer: OnTransfer) -> None:
         self._concurrency = concurrency
+        self._patience = patience
         self._on_transfer = on_transfer
         self._stop = threading.Event()
         self._lock = threading.Lock()
@@ -104,7 +105,7 @@ class Transfers:
                 progress.take_back()
                 raise
 
-        with_retries(try_once)
+        self._patience.retry(try_once)
         self._on_transfer(1, 0)
 
     def _raise_failures(self, total: int) -> None:

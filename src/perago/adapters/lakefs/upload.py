@@ -41,7 +41,7 @@ def upload_files(
     with ExitStack() as stack:
         uploads = _Uploads(data, repository, branch, stack, on_transfer)
         # A part is no object, so those are counted where one is done.
-        transfers = Transfers(concurrency, lambda _, count: on_transfer(0, count))
+        transfers = Transfers(concurrency, data.patience, lambda _, count: on_transfer(0, count))
         transfers.run(
             uploads.plan(writes),
             lambda send, on_bytes: send(on_bytes),

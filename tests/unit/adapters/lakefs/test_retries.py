@@ -1,24 +1,46 @@
-"""What is tried again, how often, and what is not."""
+"""What is tried again, for how long, and what is not."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
-from perago.adapters.lakefs import retries
 from perago.adapters.lakefs.answers import RetryAfter, TransientError
+from perago.adapters.lakefs.retries import Deadline, Patience, once
 from perago.domain.errors import NotFoundInStoreError, StoreUnavailableError
 
 
+class Hours:
+    """A clock that goes on only while somebody waits, and what was waited."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.waits: list[float] = []
+
+    def elapsed(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
+
+    @property
+    def waited(self) -> float:
+        return sum(self.waits)
+
+
 @pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    waited: list[float] = []
-    monkeypatch.setattr("time.sleep", waited.append)
-    return waited
+def hours() -> Hours:
+    return Hours()
 
 
-def failing(times: int, wait: float | None = None) -> Callable[[], int]:
+def patience(hours: Hours, seconds: float = 30.0) -> Patience:
+    return Patience(seconds, elapsed=hours.elapsed, sleep=hours.sleep)
+
+
+def failing(times: int, wait: float | None = None, *, is_reached: bool = True) -> Callable[[], int]:
     """A call that fails so often, then says how often it was made."""
     calls = 0
 
@@ -26,52 +48,123 @@ def failing(times: int, wait: float | None = None) -> Callable[[], int]:
         nonlocal calls
         calls += 1
         if calls <= times:
-            raise TransientError(StoreUnavailableError("busy"), RetryAfter(wait))
+            raise TransientError(
+                StoreUnavailableError("busy"), RetryAfter(wait), is_reached=is_reached
+            )
         return calls
 
     return call
 
 
-def test_what_fails_for_a_while_succeeds(waits: list[float]) -> None:
-    assert retries.with_retries(failing(retries.TRIES - 1)) == retries.TRIES
-    assert len(waits) == retries.TRIES - 1
+def for_ever(*, is_reached: bool = True) -> Callable[[], int]:
+    return failing(1_000_000, is_reached=is_reached)
 
 
-def test_what_goes_on_failing_fails(waits: list[float]) -> None:
-    call = failing(retries.TRIES)
+def test_what_fails_for_a_while_succeeds(hours: Hours) -> None:
+    assert patience(hours).retry(failing(6)) == 7
+    assert len(hours.waits) == 6
+
+
+def test_what_goes_on_failing_fails_when_the_time_is_up(hours: Hours) -> None:
     with pytest.raises(StoreUnavailableError, match="busy"):
-        retries.with_retries(call)
-    assert call() == retries.TRIES + 1
+        patience(hours).retry(for_ever())
+    assert 24 < hours.waited <= 30
 
 
-def test_waits_grow_and_are_random(waits: list[float]) -> None:
+def test_the_time_counts_from_the_first_failure_however_long_a_call_takes(hours: Hours) -> None:
+    call = failing(1)
+
+    def slow() -> int:
+        hours.now += 300
+        return call()
+
+    assert patience(hours).retry(slow) == 2
+
+
+def test_without_patience_there_is_one_try(hours: Hours) -> None:
+    call = failing(1)
+    with pytest.raises(StoreUnavailableError):
+        patience(hours, 0).retry(call)
+    assert call() == 2
+    assert not hours.waits
+
+
+def test_a_server_that_was_never_reached_is_given_up_soon(hours: Hours) -> None:
+    with pytest.raises(StoreUnavailableError):
+        patience(hours).retry(for_ever(is_reached=False))
+    assert 1 < hours.waited <= 3
+
+
+def _found() -> str:
+    return "found"
+
+
+def _refused() -> str:
+    raise NotFoundInStoreError("no")
+
+
+def _busy() -> str:
+    raise TransientError(StoreUnavailableError("busy"), RetryAfter())
+
+
+@pytest.mark.parametrize("answer", [_found, _refused, _busy])
+def test_a_server_that_answered_once_in_whatever_way_is_waited_for(
+    hours: Hours, answer: Callable[[], str]
+) -> None:
+    waiting = patience(hours)
+    calls = iter([answer])
+
+    def answer_then_vanish() -> str:
+        if (first := next(calls, None)) is not None:
+            return first()
+        raise TransientError(StoreUnavailableError("gone"), RetryAfter(), is_reached=False)
+
+    for _ in range(2):
+        with suppress(NotFoundInStoreError, StoreUnavailableError):
+            waiting.retry(answer_then_vanish)
+    assert hours.waited > 10
+
+
+def test_a_deadline_ends_it_sooner(hours: Hours) -> None:
+    deadline = Deadline(5, elapsed=hours.elapsed)
+    waiting = patience(hours)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailableError):
+            waiting.retry(for_ever(), deadline)
+    assert hours.waited <= 5
+    assert 0 <= deadline.left < 5
+
+
+def test_a_deadline_passes(hours: Hours) -> None:
+    deadline = Deadline(5, elapsed=hours.elapsed)
+    hours.now += 7
+    assert deadline.left == -2
+
+
+def test_waits_grow_and_are_random(hours: Hours) -> None:
     for _ in range(20):
-        retries.with_retries(failing(retries.TRIES - 1))
-    rounds = [waits[start : start + 4] for start in range(0, len(waits), 4)]
-    for number, limit in enumerate((0.2, 0.4, 0.8, 1.6)):
+        patience(hours, 100).retry(failing(7))
+    rounds = [hours.waits[start : start + 7] for start in range(0, len(hours.waits), 7)]
+    for number, limit in enumerate((0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0)):
         seen = {waited[number] for waited in rounds}
         assert len(seen) > 1
         assert all(limit / 2 <= wait <= limit for wait in seen)
 
 
-def test_the_server_s_wish_is_honoured_up_to_a_bound(waits: list[float]) -> None:
-    retries.with_retries(failing(1, wait=3.0))
-    retries.with_retries(failing(1, wait=3600.0))
-    assert waits == [3.0, 10.0]
+def test_the_server_s_wish_is_honoured_up_to_a_bound(hours: Hours) -> None:
+    patience(hours).retry(failing(1, wait=3.0))
+    patience(hours).retry(failing(1, wait=3600.0))
+    assert hours.waits == [3.0, 10.0]
 
 
-def test_once_means_once(waits: list[float]) -> None:
+def test_once_means_once() -> None:
     call = failing(1)
     with pytest.raises(StoreUnavailableError):
-        retries.once(call)
+        once(call)
     assert call() == 2
-    assert not waits
 
 
-def test_other_errors_are_not_tried_again(waits: list[float]) -> None:
-    def call() -> None:
-        raise NotFoundInStoreError("no")
-
+def test_other_errors_are_not_tried_again(hours: Hours) -> None:
     with pytest.raises(NotFoundInStoreError):
-        retries.with_retries(call)
-    assert not waits
+        patience(hours).retry(_refused)
+    assert not hours.waits

@@ -12,11 +12,14 @@ from perago.adapters.lakefs.probe.api import ProbeApi
 from perago.adapters.lakefs.probe.server import ServerCheck
 from perago.adapters.lakefs.probe.target import TargetCheck
 from perago.adapters.lakefs.probe.trial import Tools, Trial
+from perago.adapters.lakefs.retries import Patience
 from perago.app.diagnosis import Check, failed_by, skipped
 from perago.domain.errors import PeragoError
 from perago.domain.ids import BranchName, RepositoryName
 
 _PERMISSIONS = "permissions"
+_PATIENCE_SECONDS = 3.0
+"""Somebody waits for the answer, and a server that fails now and then is part of it."""
 
 
 def probe_lakefs(
@@ -24,9 +27,10 @@ def probe_lakefs(
 ) -> Iterator[Check]:
     """Check the server and a target branch on it; without `write`, by reading alone."""
     with ExitStack() as stack:
-        api = ProbeApi(connection)
+        patience = Patience(min(connection.retry_seconds, _PATIENCE_SECONDS))
+        api = ProbeApi(connection, patience)
         stack.callback(api.close)
-        data = DataPlane(connection)
+        data = DataPlane(connection, patience)
         stack.callback(data.close)
         history = History(api, connection.timeout_seconds, connection.storage_namespace)
         tools = Tools(

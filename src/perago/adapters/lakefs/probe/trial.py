@@ -31,7 +31,6 @@ from perago.adapters.lakefs.probe.permission import (
     on_branch,
     on_objects,
 )
-from perago.adapters.lakefs.retries import with_retries
 from perago.app.diagnosis import Check, Verdict, passed, skipped
 from perago.domain.errors import (
     CorruptStoreError,
@@ -135,7 +134,7 @@ class Trial:
 
     def _write(self) -> str:
         for path in (self._kept, self._deleted):
-            with_retries(partial(self._upload, path))
+            self._tools.data.patience.retry(partial(self._upload, path))
         return "two objects"
 
     def _upload(self, path: ObjectPath) -> None:
@@ -159,8 +158,10 @@ class Trial:
         )
         upload = self._tools.data.begin_parts(target)
         try:
-            etag = with_retries(partial(upload.send, 1, [_CONTENT], len(_CONTENT)))
-            with_retries(partial(upload.complete, [etag]))
+            etag = self._tools.data.patience.retry(
+                partial(upload.send, 1, [_CONTENT], len(_CONTENT))
+            )
+            self._tools.data.patience.retry(partial(upload.complete, [etag]))
         except BaseException:
             upload.abort()
             raise
@@ -188,7 +189,7 @@ class Trial:
             with self._tools.data.open(self._repository, self._staged, self._kept) as body:
                 return body.read(len(_CONTENT) + 1)
 
-        if with_retries(read) != _CONTENT:
+        if self._tools.data.patience.retry(read) != _CONTENT:
             raise CorruptStoreError(
                 "what the server stored is not what was sent to it",
                 hint="look at what stands between this machine and the server, and at its disk",
