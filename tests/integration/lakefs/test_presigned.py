@@ -73,6 +73,7 @@ def connection(
             access_key_id=state.access_key_id,
             secret_access_key=state.secret_access_key,
             storage_namespace="s3://bucket/lake",
+            retry_seconds=3,
             part_bytes=PART_BYTES,
             presign=True,
         )

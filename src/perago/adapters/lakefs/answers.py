@@ -19,6 +19,7 @@ from lakefs_sdk.exceptions import ApiException, OpenApiException
 
 from perago.domain.errors import (
     AlreadyExistsInStoreError,
+    CorruptStoreError,
     NotFoundInStoreError,
     NothingChangedError,
     OutcomeUnknownError,
@@ -73,16 +74,28 @@ class RetryAfter:
 class TransientError(Exception):
     """A failure that may pass: what to raise in the end, and how long the server says to wait.
 
-    `is_reached` says that something answered, if only by taking the connection.
+    `is_reached` says that something answered, if only by taking the connection. `tries` bounds how
+    often it is worth a try, where that is not a matter of time.
     """
 
     def __init__(
-        self, error: StoreError, retry_after: RetryAfter, *, is_reached: bool = True
+        self,
+        error: StoreError,
+        retry_after: RetryAfter,
+        *,
+        is_reached: bool = True,
+        tries: int | None = None,
     ) -> None:
         super().__init__(error.message)
         self.error = error
         self.retry_after = retry_after
         self.is_reached = is_reached
+        self.tries = tries
+
+
+def damaged(error: CorruptStoreError) -> TransientError:
+    """What arrived is not what was sent. The network may have done it; a disk does it again."""
+    return TransientError(error, RetryAfter(), tries=3)
 
 
 @contextmanager

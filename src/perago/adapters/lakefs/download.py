@@ -15,7 +15,7 @@ from pathlib import Path
 
 from blake3 import blake3
 
-from perago.adapters.lakefs.answers import RetryAfter, TransientError
+from perago.adapters.lakefs.answers import TransientError, damaged
 from perago.adapters.lakefs.data_plane import DataPlane
 from perago.adapters.lakefs.transfers import OnBytes, Transfers
 from perago.adapters.lakefs.wire import CHUNK_BYTES, ObjectBody
@@ -222,13 +222,11 @@ class Download:
         )
 
     def _damaged(self, entry: ObjectEntry, reason: str) -> TransientError:
-        """Tried again first: the network may have done it."""
-        return TransientError(
+        return damaged(
             CorruptStoreError(
                 f"object {entry.path!r} of commit {self._commit} is damaged: {reason}",
                 hint="compare it with its source; restore it, or start from another commit",
-            ),
-            RetryAfter(),
+            )
         )
 
 

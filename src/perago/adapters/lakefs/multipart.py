@@ -13,7 +13,7 @@ from functools import partial
 
 from blake3 import blake3
 
-from perago.adapters.lakefs.answers import RetryAfter, TransientError
+from perago.adapters.lakefs.answers import TransientError, damaged
 from perago.adapters.lakefs.data_plane import DataPlane
 from perago.adapters.lakefs.part_upload import NewObject, PartUpload
 from perago.adapters.lakefs.parted_file import PartedFile, PartPlan
@@ -154,11 +154,10 @@ def _unheard(_count: int) -> None:
 
 
 def garbled(target: NewObject) -> TransientError:
-    """What was stored is something else; tried again first, for the network may have done it."""
-    return TransientError(
+    """What was stored is something else."""
+    return damaged(
         CorruptStoreError(
             f"what the server stored as {target.path!r} is not what was sent to it",
             hint="look at the network and at the server's disk; nothing was published",
-        ),
-        RetryAfter(),
+        )
     )

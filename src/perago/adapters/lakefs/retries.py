@@ -71,7 +71,7 @@ class Patience:
                 left = self._allowed - (now - first_failure)
                 if deadline is not None:
                     left = min(left, deadline.left)
-                if wait > left:
+                if wait > left or failures == failure.tries:
                     raise failure.error from None
                 _log.warning("%s; trying again in %.1f s", failure.error.message, wait)
                 self._sleep(wait)

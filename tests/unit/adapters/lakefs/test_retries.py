@@ -7,9 +7,9 @@ from contextlib import suppress
 
 import pytest
 
-from perago.adapters.lakefs.answers import RetryAfter, TransientError
+from perago.adapters.lakefs.answers import RetryAfter, TransientError, damaged
 from perago.adapters.lakefs.retries import Deadline, Patience, once
-from perago.domain.errors import NotFoundInStoreError, StoreUnavailableError
+from perago.domain.errors import CorruptStoreError, NotFoundInStoreError, StoreUnavailableError
 
 
 class Hours:
@@ -79,6 +79,19 @@ def test_the_time_counts_from_the_first_failure_however_long_a_call_takes(hours:
         return call()
 
     assert patience(hours).retry(slow) == 2
+
+
+def test_damage_that_stays_is_told_after_a_few_tries(hours: Hours) -> None:
+    calls = 0
+
+    def call() -> None:
+        nonlocal calls
+        calls += 1
+        raise damaged(CorruptStoreError("not what was sent"))
+
+    with pytest.raises(CorruptStoreError):
+        patience(hours).retry(call)
+    assert calls == 3
 
 
 def test_without_patience_there_is_one_try(hours: Hours) -> None:
