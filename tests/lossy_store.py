@@ -9,6 +9,7 @@ from typing import Literal
 from perago.domain.errors import OutcomeUnknownError
 from perago.domain.ids import BranchName, CommitId, RepositoryName
 from perago.domain.publication import Commit, StagedWorkspace
+from perago.ports import LastCheck, always_allowed
 from perago.testing import MemoryWorkspaceStore
 
 
@@ -35,7 +36,9 @@ class LossyStore(MemoryWorkspaceStore):
         message: str,
         metadata: Mapping[str, str],
         timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
     ) -> Commit:
+        last_check()
         with self._losing():
             return super().merge(
                 staged,
@@ -54,7 +57,9 @@ class LossyStore(MemoryWorkspaceStore):
         to: CommitId,
         expected_head: CommitId,
         timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
     ) -> None:
+        last_check()
         with self._losing():
             super().relocate(
                 repository,

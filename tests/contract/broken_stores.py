@@ -24,7 +24,7 @@ from perago.domain.ids import (
 )
 from perago.domain.publication import Commit, StagedWorkspace
 from perago.domain.workspace import ObjectEntry
-from perago.ports import Branch, Fencing, LocalFile, OnTransfer
+from perago.ports import Branch, Fencing, LastCheck, LocalFile, OnTransfer, always_allowed
 from perago.testing.clock import FakeClock
 from perago.testing.memory_store import MemoryWorkspaceStore
 from perago.testing.store_contract import (
@@ -72,6 +72,7 @@ class CheckThenAct(MemoryWorkspaceStore):
         message: str,
         metadata: Mapping[str, str],
         timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
     ) -> Commit:
         found = self._repository(staged.repository)
         found.require_unmoved(target, expected_head)
@@ -90,6 +91,7 @@ class CheckThenAct(MemoryWorkspaceStore):
         to: CommitId,
         expected_head: CommitId,
         timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
     ) -> None:
         found = self._repository(repository)
         found.commit(to)
@@ -113,6 +115,7 @@ class MergeIgnoresExpectedHead(MemoryWorkspaceStore):
         message: str,
         metadata: Mapping[str, str],
         timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
     ) -> Commit:
         with self._lock:
             return super().merge(
@@ -122,6 +125,7 @@ class MergeIgnoresExpectedHead(MemoryWorkspaceStore):
                 message=message,
                 metadata=metadata,
                 timeout_seconds=timeout_seconds,
+                last_check=last_check,
             )
 
 
@@ -138,6 +142,7 @@ class RelocateIgnoresExpectedHead(MemoryWorkspaceStore):
         to: CommitId,
         expected_head: CommitId,
         timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
     ) -> None:
         with self._lock:
             super().relocate(
@@ -146,6 +151,7 @@ class RelocateIgnoresExpectedHead(MemoryWorkspaceStore):
                 to=to,
                 expected_head=self.head(repository, branch).id,
                 timeout_seconds=timeout_seconds,
+                last_check=last_check,
             )
 
 
@@ -163,6 +169,7 @@ class MergeKeepsTwoParents(MemoryWorkspaceStore):
         message: str,
         metadata: Mapping[str, str],
         timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
     ) -> Commit:
         with self._lock:
             found = self._repository(staged.repository)
@@ -432,6 +439,7 @@ class SoftStore(CheckThenAct):
         message: str,
         metadata: Mapping[str, str],
         timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
     ) -> Commit:
         found = self._repository(staged.repository)
         source = found.commit(staged.commit)
@@ -474,6 +482,7 @@ class SoftStoreThatMovesNothing(SoftStore):
         to: CommitId,
         expected_head: CommitId,
         timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
     ) -> None:
         found = self._repository(repository)
         found.commit(to)

@@ -1,8 +1,9 @@
 """Try and Confirm: stages what changed, then moves the target branch, or nothing.
 
 Invariant: a merge or relocation is sent at most once, only after a plan was made from a freshly
-read HEAD and the attempt fence was passed after that; and it counts as published only if the
-result, read back, has the input ref as its only parent and the staged tree as its content.
+read HEAD, and the attempt fence is the last thing that is passed before; and it counts as published
+only if the result, read back, has the input ref as its only parent and the staged tree as its
+content.
 """
 
 from __future__ import annotations
@@ -33,9 +34,19 @@ from perago.domain.publication import (
     resolve_unknown_outcome,
 )
 from perago.domain.workspace import WorkspaceRef
-from perago.ports import Failpoint, Failpoints, LocalFile, OnTransfer, WorkspaceStore
+from perago.ports import (
+    Failpoint,
+    Failpoints,
+    Fencing,
+    LastCheck,
+    LocalFile,
+    OnTransfer,
+    WorkspaceStore,
+)
 
 _log = logging.getLogger(__name__)
+_LOOK_SECONDS = 0.5
+"""Between two looks at HEAD while a call may still land."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +105,6 @@ class Publisher:
             case Keep(head=head):
                 return head
             case Merge() | Replace() | Relocate():
-                self.fence.assert_may_act()
-                self.failpoints.hit(Failpoint.FENCED_BEFORE_ACT, self.attempt)
                 return self._act(plan, changes)
             case _:
                 assert_never(plan)
@@ -111,19 +120,31 @@ class Publisher:
         )
 
     def _act(self, plan: Merge | Replace | Relocate, changes: StagedChanges | None) -> CommitId:
+        sent_at = self.fence.clock.elapsed()
+
+        def pass_last_fence() -> None:
+            nonlocal sent_at
+            self.fence.assert_may_act()
+            self.failpoints.hit(Failpoint.FENCED_BEFORE_ACT, self.attempt)
+            sent_at = self.fence.clock.elapsed()
+
         try:
-            moved_to = self._send(plan)
+            moved_to = self._send(plan, pass_last_fence)
         except HeadMovedError as error:
             self._refuse("the branch moved while publishing", error.actual)
         except OutcomeUnknownError as error:
             _log.warning("publish answer not understood, reading head: %s", error.message)
-            return self._resolve(plan, changes)
+            landed_by = sent_at + self.fence.merge_timeout_seconds
+            head = self._read_head(
+                plan.expected_head, settled_at=landed_by if error.may_still_happen else sent_at
+            )
+            return self._resolve(plan, changes, head, error)
         self.failpoints.hit(Failpoint.PUBLISHED, self.attempt)
         self._verify(moved_to, changes)
         self.failpoints.hit(Failpoint.VERIFIED, self.attempt)
         return moved_to.id
 
-    def _send(self, plan: Merge | Replace | Relocate) -> Commit:
+    def _send(self, plan: Merge | Replace | Relocate, last_check: LastCheck) -> Commit:
         """Send the one call of the plan; return the commit that should now be published."""
         repository, branch = self.workspace.repository, self.workspace.branch
         timeout = self.fence.merge_timeout_seconds
@@ -136,6 +157,7 @@ class Publisher:
                     message=self._message,
                     metadata=self._metadata(PublicationPhase.CONFIRM, staged.branch, staged.commit),
                     timeout_seconds=timeout,
+                    last_check=last_check,
                 )
             case Replace(staged=staged, expected_head=expected):
                 _log.info("replacing the abandoned publication %s", expected)
@@ -146,7 +168,12 @@ class Publisher:
             case _:
                 assert_never(plan)
         self.store.relocate(
-            repository, branch, to=target, expected_head=expected, timeout_seconds=timeout
+            repository,
+            branch,
+            to=target,
+            expected_head=expected,
+            timeout_seconds=timeout,
+            last_check=last_check,
         )
         return self.store.head(repository, branch)
 
@@ -162,13 +189,35 @@ class Publisher:
         if reason is not None:
             self._refuse(reason, moved_to.id)
 
-    def _resolve(self, plan: Merge | Replace | Relocate, changes: StagedChanges | None) -> CommitId:
-        """Settle an ambiguous answer by reading HEAD once; never by sending again."""
-        head = self.store.head(self.workspace.repository, self.workspace.branch)
+    def _read_head(self, expected: CommitId, *, settled_at: float) -> Commit:
+        """HEAD after a call whose answer was lost.
+
+        While it is untouched, a server may still be at it: whoever took that for "not published"
+        would have the next attempt begin before this one is over. So it counts only when the time
+        for the call is up. A store in this machine's own files dies with its process, and has none.
+        """
+        while True:
+            head = self.store.head(self.workspace.repository, self.workspace.branch)
+            left = settled_at - self.fence.clock.elapsed()
+            is_settled = left <= 0 or self.store.fencing is Fencing.ATOMIC
+            if head.id != expected or is_settled or self.fence.lease.is_lost:
+                return head
+            self.fence.clock.sleep(min(left, _LOOK_SECONDS))
+
+    def _resolve(
+        self,
+        plan: Merge | Replace | Relocate,
+        changes: StagedChanges | None,
+        head: Commit,
+        error: OutcomeUnknownError,
+    ) -> CommitId:
+        """Settle an ambiguous answer by what HEAD became; never by sending again."""
         if changes is None:
             if head.id == self.workspace.ref:
                 return head.id
-            self._refuse("it cannot be told whether the branch was taken back", head.id)
+            self._refuse(
+                f"it cannot be told whether the branch was taken back: {error.message}", head.id
+            )
         resolution = resolve_unknown_outcome(
             head=head,
             expected_head=plan.expected_head,
@@ -178,7 +227,7 @@ class Publisher:
         )
         if resolution is Resolution.PUBLISHED:
             return head.id
-        self._refuse(f"the publish call was lost, and what it did is {resolution}", head.id)
+        self._refuse(f"it was {resolution}: {error.message}", head.id)
 
     def _refuse(self, reason: str, head: CommitId) -> NoReturn:
         raise PublishFenceError(

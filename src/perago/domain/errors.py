@@ -177,7 +177,10 @@ class LeaseLostError(FenceError):
 
 
 class PublishFenceError(FenceError):
-    """The target branch is not where this attempt may advance it; nothing was moved."""
+    """The target branch is not where this attempt may advance it, and it claims no output.
+
+    Where the fence is soft and others raced, its commit may be on the branch all the same.
+    """
 
     def __init__(
         self,
@@ -245,7 +248,16 @@ class StoreUnavailableError(StoreError):
 
 
 class OutcomeUnknownError(StoreError):
-    """The call may or may not have happened: read before you act, and never send it again."""
+    """The call may or may not have happened: read before you act, and never send it again.
+
+    `may_still_happen` says that whoever was asked may be at it even now, as after a lost answer.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, may_still_happen: bool = True
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.may_still_happen = may_still_happen
 
 
 class CorruptStoreError(StoreError):

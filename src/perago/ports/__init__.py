@@ -20,7 +20,15 @@ from perago.ports.observation import (
 )
 from perago.ports.orchestrator import Orchestrator
 from perago.ports.spark import SparkLease, SparkSessions, SparkWorkspace
-from perago.ports.store import Branch, Fencing, LocalFile, OnTransfer, WorkspaceStore
+from perago.ports.store import (
+    Branch,
+    Fencing,
+    LastCheck,
+    LocalFile,
+    OnTransfer,
+    WorkspaceStore,
+    always_allowed,
+)
 
 __all__ = [
     "AttemptDirectories",
@@ -33,6 +41,7 @@ __all__ = [
     "Failpoints",
     "Fencing",
     "GuardrailEvaluator",
+    "LastCheck",
     "Lease",
     "LocalFile",
     "LocalTree",
@@ -42,4 +51,5 @@ __all__ = [
     "SparkSessions",
     "SparkWorkspace",
     "WorkspaceStore",
+    "always_allowed",
 ]

@@ -28,6 +28,15 @@ OnTransfer = Callable[[int, int], None]
 It may be called from several threads."""
 
 
+LastCheck = Callable[[], None]
+"""Asked when a store is about to move a branch, as the very last thing before; it raises to keep
+the branch where it is."""
+
+
+def always_allowed() -> None:
+    """The last check of whoever has nothing to lose: no lease, no other attempt."""
+
+
 class Fencing(StrEnum):
     """How a store honours an expected head."""
 
@@ -191,6 +200,7 @@ class WorkspaceStore(Protocol):
         message: str,
         metadata: Mapping[str, str],
         timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
     ) -> Commit:
         """Squash-merge a staging into the target; return the target's new head.
 
@@ -198,8 +208,8 @@ class WorkspaceStore(Protocol):
         target is elsewhere: `HeadMovedError`, and nothing moved (atomic fencing), or it is found
         out by the caller's check afterwards (soft fencing). A staging branch that moved past the
         staged commit raises `HeadMovedError` too; a merge that would change nothing `StoreError`.
-        `timeout_seconds` counts from the call, whatever the store reads before it acts: after it
-        the branch is not moved any more, unless a server is still at it.
+        `last_check` is asked once, after all that the store reads first: what it raises is raised,
+        and nothing moved. `timeout_seconds` bounds the move that follows.
         """
         ...
 
@@ -211,8 +221,9 @@ class WorkspaceStore(Protocol):
         to: CommitId,
         expected_head: CommitId,
         timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
     ) -> None:
-        """Move a branch to an existing commit; expected head and time-out are as in `merge`.
+        """Move a branch to an existing commit; expected head, check and time-out are as in `merge`.
 
         The commit that the branch leaves stays readable by id.
         """

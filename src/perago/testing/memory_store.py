@@ -38,7 +38,7 @@ from perago.domain.ids import (
 )
 from perago.domain.publication import Commit, StagedWorkspace
 from perago.domain.workspace import ObjectEntry
-from perago.ports import Branch, Clock, Fencing, LocalFile, OnTransfer
+from perago.ports import Branch, Clock, Fencing, LastCheck, LocalFile, OnTransfer, always_allowed
 from perago.ports.store import DEFAULT_BRANCH
 
 _BRANCH_NAME = re.compile(r"\w[-\w]*", re.ASCII)
@@ -245,7 +245,9 @@ class MemoryWorkspaceStore:
         message: str,
         metadata: Mapping[str, str],
         timeout_seconds: float,  # noqa: ARG002 - nothing here takes time
+        last_check: LastCheck = always_allowed,
     ) -> Commit:
+        last_check()
         with self._lock:
             found = self._repository(staged.repository)
             source = found.commit(staged.commit)
@@ -265,7 +267,9 @@ class MemoryWorkspaceStore:
         to: CommitId,
         expected_head: CommitId,
         timeout_seconds: float,  # noqa: ARG002 - nothing here takes time
+        last_check: LastCheck = always_allowed,
     ) -> None:
+        last_check()
         with self._lock:
             found = self._repository(repository)
             found.commit(to)

@@ -20,6 +20,7 @@ from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
 from perago.adapters.spark import LocalSparkSessions, SparkSettings
 from perago.app.attempt_ports import AttemptPorts
 from perago.app.run_attempt import AttemptRun
+from perago.authoring import AnyTask
 from perago.domain.attempt import Attempt
 from perago.domain.errors import PeragoError
 from perago.domain.ids import CommitId, ExecutionId
@@ -167,6 +168,7 @@ def run_attempt(
     orchestrator: Orchestrator,
     root: Path,
     hooks: Hooks,
+    declared: AnyTask = edit,
 ) -> Attempted:
     """Run an attempt of `edit` on a machine whose workspace root is `root`."""
     quiet = _Quiet()
@@ -181,7 +183,7 @@ def run_attempt(
         failpoints=_Failpoints(hooks),
     )
     with _witnessing() as seen:
-        run = AttemptRun(edit, polled, execution_id, ports=ports, lease=quiet, observer=quiet)
+        run = AttemptRun(declared, polled, execution_id, ports=ports, lease=quiet, observer=quiet)
         end = run.run()
     assert end.is_reported
     error = seen.errors[0] if seen.errors else None

@@ -10,10 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from perago import TaskControls
 from perago.adapters.lakefs import LakeFSWorkspaceStore
 from perago.adapters.servers import ThrowawayLakeFS
 from perago.app.follow import RunRequest, start_run
@@ -31,6 +33,8 @@ from tests.lakefs_server import connection_to
 pytestmark = pytest.mark.lakefs
 
 PUBLISHERS = 8
+UNHURRIED = replace(edit, controls=TaskControls())
+"""With the usual merge time-out: a slow winner must not be cut off from its answer."""
 REPOSITORY, MAIN = RepositoryName("race"), BranchName("main")
 
 
@@ -63,6 +67,7 @@ class Race:
                 orchestrator=self.orchestrator,
                 root=self.root / str(one),
                 hooks={Failpoint.FENCED_BEFORE_PUBLISH: lambda: barrier.wait(timeout=60)},
+                declared=UNHURRIED,
             )
 
         with ThreadPoolExecutor(PUBLISHERS) as pool:

@@ -49,18 +49,29 @@ _NEVER_SENT = (
 """The connection was never made, so the server did nothing."""
 
 
+_NO_AGREEMENT = {
+    "HTTP_REQUEST",
+    "RECORD_LAYER_FAILURE",
+    "UNSUPPORTED_PROTOCOL",
+    "WRONG_VERSION_NUMBER",
+}
+"""What OpenSSL says of a server that speaks no TLS, or none that is good enough."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What a call is for, in the words of an error.
 
     `missing` says what a 404 means here. `changes` tells a call that may have an effect from one
-    that only reads: only the former can have an unknown outcome. `block_store` says that it is
+    that only reads: only the former can have an unknown outcome. `creates` says that it may find
+    what it is to make. `block_store` says that it is
     asked of the block store behind the lakeFS server, at an address that the server signed.
     """
 
     what: str
     missing: str
     changes: bool = False
+    creates: bool = False
     block_store: bool = False
 
 
@@ -105,8 +116,10 @@ def translated(asked: Asked) -> Iterator[None]:
         yield
     except ApiException as error:
         if not error.status:  # how the SDK says that TLS failed
-            raise _untrusted(asked) from None
-        raise_for_status(int(error.status), _body(error.body), asked, _header(error, "Retry-After"))
+            raise _broken_tls(asked, error.__context__ or error) from None
+        status, wait = int(error.status), _header(error, "Retry-After")
+        # `from None`: the SDK's error shows the whole answer.
+        raise explain_status(status, _body(error.body), asked, wait) from None
     except OpenApiException as error:
         raise StoreError(
             f"could not {asked.what}: the lakeFS SDK refused the call: {error}",
@@ -121,39 +134,42 @@ def translated(asked: Asked) -> Iterator[None]:
         raise explain_nonsense(asked, type(error).__name__) from None
 
 
-def raise_for_status(
+def explain_status(
     status: int, body: bytes, asked: Asked, retry_after: str | None = None
-) -> None:
-    """Raise what an answer other than a success means."""
+) -> PeragoError | TransientError:
+    """What to raise for an answer other than a success."""
     said = _message(body)
     match status:
         case 400 if "no changes" in said:
-            raise NothingChangedError(f"could not {asked.what}: there is nothing to change")
+            return NothingChangedError(f"could not {asked.what}: there is nothing to change")
         case 400 | 422:
-            raise StoreError(
+            return StoreError(
                 f"could not {asked.what}: the server said: {said}", hint=_hint_for(said)
             )
         case 401 | 403:
-            raise _denied(status, said, asked)
+            return _denied(status, said, asked)
         case 404 | 410:
-            raise _missing(status, asked)
-        case 409 if "exists" in said or "not unique" in said:
-            raise AlreadyExistsInStoreError(f"could not {asked.what}: there is one already")
+            return _missing(status, asked)
+        case 409 if asked.creates and ("exists" in said or "not unique" in said):
+            return AlreadyExistsInStoreError(f"could not {asked.what}: there is one already")
         case 409 | 412:
             # A conflict, or a hook that refused: whether anything happened is for a read to tell.
-            raise OutcomeUnknownError(f"could not {asked.what}: the server said: {said}")
+            return OutcomeUnknownError(
+                f"could not {asked.what}: the server said: {said}", may_still_happen=False
+            )
         case 429:
-            raise TransientError(
-                _unclear(asked, "the server asks for fewer calls (429)"),
+            return TransientError(
+                _unclear(asked, "the server asks for fewer calls (429)", may_still_happen=False),
                 RetryAfter(_seconds(retry_after)),
             )
-        case status if status >= 500:
-            raise TransientError(
+        case status if status >= 500 or status == 408:
+            # It may be what stands before the server that gave up; the server itself need not have.
+            return TransientError(
                 _unclear(asked, f"the server failed ({status}): {said}"),
                 RetryAfter(_seconds(retry_after)),
             )
         case _:
-            raise StoreError(f"could not {asked.what}: unexpected answer {status}: {said}")
+            return StoreError(f"could not {asked.what}: unexpected answer {status}: {said}")
 
 
 def explain_nonsense(asked: Asked, reason: str) -> StoreError:
@@ -161,6 +177,19 @@ def explain_nonsense(asked: Asked, reason: str) -> StoreError:
     said = f"could not {asked.what}: the answer is not one of a lakeFS server ({reason})"
     hint = "check PERAGO_LAKEFS_ENDPOINT, and what stands between it and the server"
     return OutcomeUnknownError(said, hint=hint) if asked.changes else StoreError(said, hint=hint)
+
+
+def _broken_tls(asked: Asked, error: BaseException) -> StoreError | TransientError:
+    """TLS that was never agreed on is final, and nothing was sent; what broke later may be either.
+
+    urllib3 wraps the error that says which.
+    """
+    inner = error.args[0] if error.args and isinstance(error.args[0], ssl.SSLError) else error
+    reason = inner.reason if isinstance(inner, ssl.SSLError) else None
+    if isinstance(inner, ssl.SSLCertVerificationError) or reason in _NO_AGREEMENT:
+        return _untrusted(asked)
+    said = f"the encrypted connection failed ({reason or type(inner).__name__})"
+    return TransientError(_unclear(asked, said), RetryAfter())
 
 
 def _untrusted(asked: Asked) -> StoreError:
@@ -204,7 +233,7 @@ def _missing(status: int, asked: Asked) -> NotFoundInStoreError:
 
 def _lost(error: Exception, asked: Asked) -> PeragoError | TransientError:
     if isinstance(error, http.SSLError | ssl.SSLError):
-        return _untrusted(asked)
+        return _broken_tls(asked, error)
     reason = getattr(error, "reason", None) if isinstance(error, http.MaxRetryError) else error
     if isinstance(reason, _NEVER_SENT):
         return TransientError(_unreachable(asked), RetryAfter(), is_reached=False)
@@ -224,12 +253,13 @@ def _unreachable(asked: Asked) -> StoreUnavailableError:
     )
 
 
-def _unclear(asked: Asked, reason: str) -> StoreError:
+def _unclear(asked: Asked, reason: str, *, may_still_happen: bool = True) -> StoreError:
     """A failure after the request may have arrived."""
     if asked.changes:
         return OutcomeUnknownError(
             f"could not {asked.what}: {reason}; it may have been done",
             hint="read the branch before doing anything else",
+            may_still_happen=may_still_happen,
         )
     return StoreUnavailableError(
         f"could not {asked.what}: {reason}", hint="look at the server; then try again"

@@ -7,8 +7,7 @@ The SDK's own retries are off: it would send a hard reset again, being a PUT.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from lakefs_sdk.api.branches_api import BranchesApi
 from lakefs_sdk.api.commits_api import CommitsApi
@@ -22,8 +21,7 @@ from lakefs_sdk.configuration import Configuration
 
 from perago.adapters.lakefs.answers import Asked, explain_nonsense, translated
 from perago.adapters.lakefs.connection import LakeFSConnection
-from perago.adapters.lakefs.retries import Deadline, Patience, once
-from perago.domain.errors import StoreUnavailableError
+from perago.adapters.lakefs.retries import Patience, once
 
 API_PATH = "/api/v1"
 _Result = TypeVar("_Result")
@@ -44,7 +42,6 @@ class LakeFSApi:
         self._client = ApiClient(configuration)
         self._timeout = connection.timeout_seconds
         self._patience = patience
-        self._deadline: Deadline | None = None
         self.branches = BranchesApi(self._client)
         self.commits = CommitsApi(self._client)
         self.config = ConfigApi(self._client)
@@ -53,28 +50,19 @@ class LakeFSApi:
         self.refs = RefsApi(self._client)
         self.repositories = RepositoriesApi(self._client)
 
-    def within(self, deadline: Deadline) -> Self:
-        """The same calls on the same connections, each of which ends before a deadline."""
-        bounded = copy(self)
-        bounded._deadline = deadline  # noqa: SLF001 - its own, in a copy of itself
-        return bounded
-
     def read(
         self, asked: Asked, call: Callable[..., _Result], *args: object, **kw: object
     ) -> _Result:
         """Send a call that changes nothing; again, when it fails in a way that may pass."""
         return self._patience.retry(
-            lambda: _required(asked, self._send(asked, self._timeout, call, *args, **kw)),
-            self._deadline,
+            lambda: _required(asked, self._send(asked, self._timeout, call, *args, **kw))
         )
 
     def repeat(
         self, asked: Asked, call: Callable[..., _Result], *args: object, **kw: object
     ) -> _Result:
         """Send a change that may be made twice with the effect of once."""
-        return self._patience.retry(
-            lambda: self._send(asked, self._timeout, call, *args, **kw), self._deadline
-        )
+        return self._patience.retry(lambda: self._send(asked, self._timeout, call, *args, **kw))
 
     def change(
         self,
@@ -112,13 +100,6 @@ class LakeFSApi:
         *args: object,
         **kw: object,
     ) -> _Result:
-        if self._deadline is not None:
-            timeout_seconds = min(timeout_seconds, self._deadline.left)
-            if timeout_seconds <= 0:
-                raise StoreUnavailableError(
-                    f"could not {asked.what}: the server was too slow before, and no time was left",
-                    hint="look at the server; it was not asked to do it",
-                )
         with translated(asked):
             return call(*args, **kw, _request_timeout=timeout_seconds)
 

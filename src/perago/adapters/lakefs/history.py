@@ -18,7 +18,6 @@ from lakefs_sdk.models.repository_creation import RepositoryCreation
 
 from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
-from perago.adapters.lakefs.retries import Deadline
 from perago.domain.errors import (
     AlreadyExistsInStoreError,
     NotFoundInStoreError,
@@ -54,10 +53,6 @@ class History:
         self._timeout = timeout_seconds
         self._storage_namespace = storage_namespace
 
-    def within(self, deadline: Deadline) -> History:
-        """The same, with every call bounded by a deadline."""
-        return History(self._api.within(deadline), self._timeout, self._storage_namespace)
-
     # -- repositories
 
     def create_repository(self, repository: RepositoryName, branch: BranchName) -> None:
@@ -77,7 +72,10 @@ class History:
             storage_namespace=f"{self._namespace_base()}{repository}",
         )
         asked = Asked(
-            what=f"create repository {repository!r}", missing="no such place", changes=True
+            what=f"create repository {repository!r}",
+            missing="no such place",
+            changes=True,
+            creates=True,
         )
         call = self._api.repositories.create_repository
         try:
@@ -140,7 +138,10 @@ class History:
         if not _COMMIT_ID.fullmatch(source) or not _REPOSITORY_NAME.fullmatch(repository):
             raise NotFoundInStoreError(missing)
         asked = Asked(
-            what=f"create branch {branch!r} in {repository!r}", missing=missing, changes=True
+            what=f"create branch {branch!r} in {repository!r}",
+            missing=missing,
+            changes=True,
+            creates=True,
         )
         wanted = BranchCreation(name=branch, source=source, hidden=hidden)
         call = self._api.branches.create_branch
@@ -185,7 +186,7 @@ class History:
         call = self._api.branches.delete_branch
         try:
             self._api.act(asked, self._timeout, call, repository, branch)
-        except OutcomeUnknownError:
+        except (OutcomeUnknownError, StoreUnavailableError):
             # Whoever else may have deleted it meanwhile: it is gone, as was asked for.
             try:
                 self._api.repeat(asked, call, repository, branch)

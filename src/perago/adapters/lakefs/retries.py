@@ -22,19 +22,6 @@ _elapsed = SystemClock().elapsed
 _Result = TypeVar("_Result")
 
 
-class Deadline:
-    """A moment that several calls share as their bound, suspended time included."""
-
-    def __init__(self, seconds: float, *, elapsed: Callable[[], float] = _elapsed) -> None:
-        self._elapsed = elapsed
-        self._at = elapsed() + seconds
-
-    @property
-    def left(self) -> float:
-        """How many seconds there are; none or less when it has passed."""
-        return self._at - self._elapsed()
-
-
 class Patience:
     """How long one client goes on trying, counted from a call's first failure.
 
@@ -55,8 +42,8 @@ class Patience:
         # Set by any thread, and never unset.
         self._has_reached = False
 
-    def retry(self, call: Callable[[], _Result], deadline: Deadline | None = None) -> _Result:
-        """Call until it succeeds, within the deadline; only for calls that may be repeated."""
+    def retry(self, call: Callable[[], _Result]) -> _Result:
+        """Call until it succeeds; only for calls that may be repeated."""
         failures, first_failure = 0, 0.0
         while True:
             try:
@@ -68,10 +55,7 @@ class Patience:
                 if failures == 1:
                     first_failure = now
                 wait = _wait_after(failures, failure)
-                left = self._allowed - (now - first_failure)
-                if deadline is not None:
-                    left = min(left, deadline.left)
-                if wait > left or failures == failure.tries:
+                if now + wait > first_failure + self._allowed or failures == failure.tries:
                     raise failure.error from None
                 _log.warning("%s; trying again in %.1f s", failure.error.message, wait)
                 self._sleep(wait)

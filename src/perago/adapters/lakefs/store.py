@@ -37,7 +37,7 @@ from perago.domain.ids import (
 from perago.domain.publication import Commit, StagedWorkspace
 from perago.domain.staging import STAGING_PREFIX
 from perago.domain.workspace import ObjectEntry
-from perago.ports import Branch, Fencing, LocalFile, OnTransfer
+from perago.ports import Branch, Fencing, LastCheck, LocalFile, OnTransfer, always_allowed
 from perago.ports.store import DEFAULT_BRANCH
 
 
@@ -187,6 +187,7 @@ class LakeFSWorkspaceStore:
         message: str,
         metadata: Mapping[str, str],
         timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
     ) -> Commit:
         return self._publication.merge(
             staged,
@@ -195,6 +196,7 @@ class LakeFSWorkspaceStore:
             message=message,
             metadata=metadata,
             timeout_seconds=timeout_seconds,
+            last_check=last_check,
         )
 
     def relocate(
@@ -205,6 +207,7 @@ class LakeFSWorkspaceStore:
         to: CommitId,
         expected_head: CommitId,
         timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
     ) -> None:
         self._publication.relocate(
             repository,
@@ -212,6 +215,7 @@ class LakeFSWorkspaceStore:
             to=to,
             expected_head=expected_head,
             timeout_seconds=timeout_seconds,
+            last_check=last_check,
         )
 
 

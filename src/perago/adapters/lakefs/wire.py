@@ -16,9 +16,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from html import unescape
 from http.client import HTTPConnection, HTTPMessage, HTTPResponse, HTTPSConnection, IncompleteRead
+from typing import NoReturn
 from urllib.parse import urlsplit
 
-from perago.adapters.lakefs.answers import Asked, NotConnectedError, raise_for_status, translated
+from perago.adapters.lakefs.answers import Asked, NotConnectedError, explain_status, translated
 from perago.adapters.lakefs.connection import LakeFSConnection
 
 CHUNK_BYTES = 1 << 20
@@ -159,8 +160,8 @@ class Wire:
             self._idle.setdefault(origin, []).append(connection)
 
 
-def _refuse(response: HTTPResponse, body: bytes, asked: Asked) -> None:
-    raise_for_status(response.status, _words(body), asked, response.headers.get("Retry-After"))
+def _refuse(response: HTTPResponse, body: bytes, asked: Asked) -> NoReturn:
+    raise explain_status(response.status, _words(body), asked, response.headers.get("Retry-After"))
 
 
 def _words(body: bytes) -> bytes:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import ssl
 
 import pytest
 import urllib3.exceptions as http
 from lakefs_sdk.exceptions import ApiException, ApiValueError
 
-from perago.adapters.lakefs.answers import Asked, TransientError, raise_for_status, translated
+from perago.adapters.lakefs.answers import Asked, TransientError, explain_status, translated
 from perago.domain.errors import (
     AlreadyExistsInStoreError,
     NotFoundInStoreError,
@@ -30,13 +31,8 @@ def said(message: str) -> bytes:
 
 
 def error_for(status: int, message: str = "why not", asked: Asked = CHANGE) -> PeragoError:
-    try:
-        raise_for_status(status, said(message), asked)
-    except TransientError as failure:
-        return failure.error
-    except PeragoError as error:
-        return error
-    raise AssertionError("no error")
+    error = explain_status(status, said(message), asked)
+    return error.error if isinstance(error, TransientError) else error
 
 
 @pytest.mark.parametrize(
@@ -49,9 +45,9 @@ def error_for(status: int, message: str = "why not", asked: Asked = CHANGE) -> P
         (403, "cannot write to protected branch", StoreAccessError),
         (404, "not found", NotFoundInStoreError),
         (410, "gone", NotFoundInStoreError),
-        (409, "branch already exists", AlreadyExistsInStoreError),
-        (409, "not unique", AlreadyExistsInStoreError),
+        (408, "too slow", OutcomeUnknownError),
         (409, "conflict found", OutcomeUnknownError),
+        (409, "what it is about exists", OutcomeUnknownError),
         (412, "hook failed", OutcomeUnknownError),
         (418, "teapot", StoreError),
         (429, "too many", OutcomeUnknownError),
@@ -65,6 +61,24 @@ def test_an_answer_to_a_change_becomes(status: int, message: str, kind: type[Sto
     assert CHANGE.what in error.message or CHANGE.missing in error.message
 
 
+@pytest.mark.parametrize("message", ["branch already exists", "not unique"])
+def test_what_is_to_be_created_may_be_there(message: str) -> None:
+    creation = Asked(what="create a branch", missing="no source", changes=True, creates=True)
+    assert type(error_for(409, message, creation)) is AlreadyExistsInStoreError
+
+
+@pytest.mark.parametrize(
+    ("status", "may_still_happen"),
+    [(408, True), (409, False), (412, False), (429, False), (500, True), (502, True), (504, True)],
+)
+def test_only_the_server_itself_can_say_that_it_is_over(
+    status: int, may_still_happen: bool
+) -> None:
+    error = error_for(status)
+    assert isinstance(error, OutcomeUnknownError)
+    assert error.may_still_happen is may_still_happen
+
+
 def test_a_missing_permission_is_told_from_a_wrong_key() -> None:
     missing = error_for(401, "insufficient permissions: not allowed to fs:CreateBranch")
     assert "fs:CreateBranch" in missing.message
@@ -72,10 +86,38 @@ def test_a_missing_permission_is_told_from_a_wrong_key() -> None:
     assert "access key" in error_for(401, "error authenticating request").message
 
 
-def test_tls_that_fails_in_the_sdk_is_told() -> None:
-    error = raised(ApiException(status=0, reason="SSLError"), READ)
-    assert "TLS" in error.message
-    assert "PERAGO_LAKEFS_CA_FILE" in (error.hint or "")
+def tls_error(reason: str, kind: type[ssl.SSLError] = ssl.SSLError) -> ssl.SSLError:
+    error = kind(1, f"[SSL: {reason}] text")
+    error.reason = reason
+    return error
+
+
+UNTRUSTED = tls_error("CERTIFICATE_VERIFY_FAILED", ssl.SSLCertVerificationError)
+CUT_OFF = tls_error("UNEXPECTED_EOF_WHILE_READING", ssl.SSLEOFError)
+
+
+def as_the_sdk_raises(error: ssl.SSLError) -> ApiException:
+    """It drops the cause from its words, but was raised while handling it."""
+    failure = ApiException(status=0, reason="SSLError")
+    failure.__context__ = http.SSLError(error)
+    return failure
+
+
+@pytest.mark.parametrize("asked", [READ, CHANGE])
+@pytest.mark.parametrize("error", [UNTRUSTED, tls_error("WRONG_VERSION_NUMBER")])
+def test_a_server_that_is_not_trusted_is_told(error: ssl.SSLError, asked: Asked) -> None:
+    for one in (error, http.SSLError(error), as_the_sdk_raises(error)):
+        told = raised(one, asked)
+        assert type(told) is StoreError
+        assert "TLS" in told.message
+        assert "PERAGO_LAKEFS_CA_FILE" in (told.hint or "")
+
+
+@pytest.mark.parametrize("error", [CUT_OFF, tls_error("DECRYPTION_FAILED_OR_BAD_RECORD_MAC")])
+def test_tls_that_breaks_later_says_nothing_of_what_was_sent(error: ssl.SSLError) -> None:
+    for one in (error, http.SSLError(error), as_the_sdk_raises(error)):
+        assert type(raised(one, READ)) is StoreUnavailableError
+        assert type(raised(one, CHANGE)) is OutcomeUnknownError
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
@@ -99,23 +141,24 @@ def test_a_dirty_branch_is_explained() -> None:
     "body", [b"", b"<html>bad\n gateway</html>", b"[]", b'{"message": 3}', b"\xff\xfe", b"null"]
 )
 def test_any_body_can_be_shown(body: bytes) -> None:
-    with pytest.raises(StoreError, match="418"):
-        raise_for_status(418, body, READ)
+    error = explain_status(418, body, READ)
+    assert isinstance(error, StoreError)
+    assert "418" in error.message
 
 
 def test_a_long_body_is_cut() -> None:
-    with pytest.raises(StoreError) as caught:
-        raise_for_status(418, b"x" * 100_000, READ)
-    assert len(caught.value.message) < 500
+    error = explain_status(418, b"x" * 100_000, READ)
+    assert isinstance(error, StoreError)
+    assert len(error.message) < 500
 
 
 @pytest.mark.parametrize(
     ("header", "seconds"), [("7", 7.0), ("-1", 0.0), ("soon", None), (None, None)]
 )
 def test_the_server_says_how_long_to_wait(header: str | None, seconds: float | None) -> None:
-    with pytest.raises(TransientError) as caught:
-        raise_for_status(429, b"", READ, header)
-    assert caught.value.retry_after.seconds == seconds
+    error = explain_status(429, b"", READ, header)
+    assert isinstance(error, TransientError)
+    assert error.retry_after.seconds == seconds
 
 
 def raised(error: Exception, asked: Asked) -> PeragoError:
@@ -147,12 +190,6 @@ def test_a_connection_that_was_never_made_did_nothing() -> None:
 def test_a_connection_that_broke_leaves_a_change_unknown(error: http.HTTPError) -> None:
     assert type(raised(error, CHANGE)) is OutcomeUnknownError
     assert type(raised(error, READ)) is StoreUnavailableError
-
-
-def test_a_certificate_that_is_not_trusted_is_no_passing_failure() -> None:
-    error = raised(http.SSLError("self-signed"), READ)
-    assert type(error) is StoreError
-    assert "PERAGO_LAKEFS_CA_FILE" in (error.hint or "")
 
 
 def test_the_sdk_s_exceptions_are_translated() -> None:

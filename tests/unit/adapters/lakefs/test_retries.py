@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from perago.adapters.lakefs.answers import RetryAfter, TransientError, damaged
-from perago.adapters.lakefs.retries import Deadline, Patience, once
+from perago.adapters.lakefs.retries import Patience, once
 from perago.domain.errors import CorruptStoreError, NotFoundInStoreError, StoreUnavailableError
 
 
@@ -136,22 +136,6 @@ def test_a_server_that_answered_once_in_whatever_way_is_waited_for(
         with suppress(NotFoundInStoreError, StoreUnavailableError):
             waiting.retry(answer_then_vanish)
     assert hours.waited > 10
-
-
-def test_a_deadline_ends_it_sooner(hours: Hours) -> None:
-    deadline = Deadline(5, elapsed=hours.elapsed)
-    waiting = patience(hours)
-    for _ in range(2):
-        with pytest.raises(StoreUnavailableError):
-            waiting.retry(for_ever(), deadline)
-    assert hours.waited <= 5
-    assert 0 <= deadline.left < 5
-
-
-def test_a_deadline_passes(hours: Hours) -> None:
-    deadline = Deadline(5, elapsed=hours.elapsed)
-    hours.now += 7
-    assert deadline.left == -2
 
 
 def test_waits_grow_and_are_random(hours: Hours) -> None:

@@ -41,7 +41,7 @@ from perago.domain.ids import (
 )
 from perago.domain.publication import Commit, StagedWorkspace
 from perago.domain.workspace import ObjectEntry
-from perago.ports import Branch, Clock, Fencing, LocalFile, OnTransfer
+from perago.ports import Branch, Clock, Fencing, LastCheck, LocalFile, OnTransfer, always_allowed
 from perago.ports.store import DEFAULT_BRANCH
 
 DEFAULT_GRACE = timedelta(hours=24)
@@ -242,7 +242,10 @@ class EmbeddedWorkspaceStore:
         message: str,
         metadata: Mapping[str, str],
         timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
     ) -> Commit:
+        # Not under the database's lock: others would wait for whoever is asked.
+        last_check()
         with self._database.writing(timeout_seconds=timeout_seconds) as connection:
             found = refs.require_repository(connection, staged.repository)
             source = refs.require_commit(connection, found, staged.commit)
@@ -267,7 +270,9 @@ class EmbeddedWorkspaceStore:
         to: CommitId,
         expected_head: CommitId,
         timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
     ) -> None:
+        last_check()
         with self._database.writing(timeout_seconds=timeout_seconds) as connection:
             found = refs.require_repository(connection, repository)
             refs.require_commit(connection, found, to)
