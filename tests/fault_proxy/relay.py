@@ -32,6 +32,7 @@ from tests.fault_proxy.rules import (
     CutResponse,
     DelayRequest,
     DelayResponse,
+    LateRequest,
     LoseResponse,
     RuleBook,
     Trickle,
@@ -112,6 +113,9 @@ class Relay:
                 await call(callback)
             case DelayRequest(seconds=seconds):
                 await asyncio.sleep(seconds)
+            case LateRequest(seconds=seconds):
+                await self._forward_late(head, number, seconds)
+                raise Cut
             case _:
                 pass
         reader, writer = await self._connect()
@@ -123,6 +127,16 @@ class Relay:
             return False
         self._next_response = asyncio.create_task(read_head(reader))
         return True
+
+    async def _forward_late(self, head: Head, number: int, seconds: float) -> None:
+        body = request_body(head)
+        content = b"".join([piece async for piece in read_body(self._reader, body)])
+        self._writer.transport.abort()
+        await asyncio.sleep(seconds)
+        _, writer = await self._connect()
+        writer.write(head.encode())
+        await write_body(writer, body, replay(content))
+        self._book.answered(number, status_of(await self._response_head()))
 
     async def _answer(self, head: Head, number: int, answer: Answer) -> bool:
         expects = head.get("Expect") is not None

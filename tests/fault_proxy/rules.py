@@ -52,6 +52,13 @@ class DelayRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LateRequest:
+    """Cut the client off at once; the server gets the whole request all the same, but later."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DelayResponse:
     """Hold the response back; the server has done its work by then."""
 
@@ -119,6 +126,7 @@ Action = (
     | CutResponse
     | CutRequest
     | DelayRequest
+    | LateRequest
     | DelayResponse
     | Trickle
     | CorruptByte

@@ -31,6 +31,7 @@ from tests.fault_proxy import (
     Exchange,
     Fault,
     FaultProxy,
+    LateRequest,
     LoseResponse,
     Match,
     Trickle,
@@ -393,6 +394,17 @@ def test_a_delayed_request_passes_in_the_end(rig: Rig) -> None:
 
     with rig.client() as client:
         assert fetch(client, "GET", "/plain") == (200, DATA)
+
+
+def test_a_late_request_reaches_the_server_after_the_client_was_cut_off(rig: Rig) -> None:
+    rig.fault(LateRequest(seconds=0.2))
+
+    with rig.client() as client, pytest.raises(ConnectionError):
+        fetch(client, "PUT", "/plain", DATA)
+
+    assert rig.seen.requests == []
+    assert rig.seen.done.wait(30)
+    assert [size for size, _ in rig.seen.bodies] == [len(DATA)]
 
 
 def test_a_delayed_response_comes_after_the_work(rig: Rig) -> None:

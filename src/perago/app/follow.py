@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from perago.authoring import Pipeline, build_task_definition
-from perago.domain.attempt import AttemptStatus
+from perago.domain.attempt import Attempt, AttemptStatus
 from perago.domain.errors import NotFoundInOrchestratorError, OrchestratorError
 from perago.domain.ids import BranchName, CommitId, RepositoryName, WorkerId, WorkflowId
-from perago.domain.outcome import Failed, JsonObject, Phase, read_ref
+from perago.domain.outcome import JsonObject, read_ref
 from perago.domain.workflow import TaskState, WorkflowState
 from perago.ports import Orchestrator, WorkspaceStore
 
@@ -54,22 +54,17 @@ def resolve_input(request: RunRequest, store: WorkspaceStore) -> CommitId:
     return store.head(request.repository, request.branch).id
 
 
-def fail_dead_attempts(
-    workflow: WorkflowState, orchestrator: Orchestrator, is_dead: Callable[[WorkerId], bool]
-) -> list[TaskState]:
-    """Report what dead workers hold as failed, so that its retry need not wait for the lease."""
-    dead = [
-        task
+def find_dead_attempts(
+    workflow: WorkflowState, is_dead: Callable[[WorkerId], bool]
+) -> list[Attempt]:
+    """What dead workers hold: nobody but the lease would ever end it."""
+    return [
+        task.attempt
         for task in workflow.tasks
         if task.status is AttemptStatus.IN_PROGRESS
         and task.attempt.worker_id is not None
         and is_dead(task.attempt.worker_id)
     ]
-    for task in dead:
-        orchestrator.report(
-            task.attempt, Failed(reason="the worker that held it died", phase=Phase.BODY)
-        )
-    return dead
 
 
 def find_run(orchestrator: Orchestrator, text: str) -> WorkflowState:

@@ -145,8 +145,9 @@ def _continue(
 
 def resume_run(application: Application, worker: Worker, run: WorkflowState) -> WorkflowState:
     """Go on with a run; the worker holds the workspace root, so it knows which others are dead."""
-    from perago.app.follow import fail_dead_attempts
+    from perago.app.follow import find_dead_attempts
 
-    orchestrator = application.orchestrator
-    fail_dead_attempts(orchestrator.workflow(run.id), orchestrator, worker.is_dead)
-    return orchestrator.workflow(run.id)
+    found = application.orchestrator.workflow(run.id)
+    for attempt in find_dead_attempts(found, worker.is_dead):
+        worker.supervisor.fail_for_dead_worker(attempt)
+    return found

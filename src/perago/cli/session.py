@@ -87,6 +87,11 @@ class Driver:
             workflow = begin(worker)
             with view, warnings_to(view.warn):
                 view.run_began(self._header(workflow, continued=continued))
+                if (seconds := worker.supervisor.seconds_to_last_report) > 0:
+                    view.warn(
+                        "what the worker that died sent last may still be published: going on in "
+                        f"{seconds:.0f} s"
+                    )
                 follower.follow(workflow)
                 self._supervise(worker, follower, job, workflow)
                 view.observed(application.orchestrator.workflow(workflow.id))

@@ -56,7 +56,7 @@ class LeaseKeeper:
         reason = decide_staleness(attempt, snapshot)
         if reason is None:
             assignment.lease = renew_lease(assignment.lease, beat_began=began)
-            slot.share_deadline(assignment.lease.deadline)
+            slot.share_deadline(assignment.lease.safe_until)
             return
         # The executor may have reported in this very moment: then the attempt is over, not stale.
         hear(slot)

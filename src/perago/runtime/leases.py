@@ -22,6 +22,14 @@ class LeaseState:
     next_beat: float
     total_deadline: float | None
 
+    @property
+    def safe_until(self) -> float:
+        """Until when nobody else is given the attempt's work, whatever happens to the heartbeats.
+
+        No beat extends the overall time.
+        """
+        return min(self.deadline, self.total_deadline or self.deadline)
+
 
 class LeaseAction(Enum):
     """What a lease asks of the supervisor now."""

@@ -29,9 +29,18 @@ class ReportQueue:
         """Whether nothing is left to report."""
         return not self._waiting
 
+    @property
+    def dues(self) -> list[float]:
+        """When each report is due, on `Clock.elapsed`."""
+        return [due for due, *_ in self._waiting]
+
     def add(self, attempt: Attempt, outcome: Outcome, *, delay: float = 0.0) -> None:
         """Report this after so many seconds."""
         self._waiting.append((self._clock.elapsed() + delay, 0, attempt, outcome))
+
+    def forget_delayed(self) -> None:
+        """Leave what is not due yet to the lease: nobody is here any more to report it later."""
+        self._waiting = [item for item in self._waiting if item[1] > 0]
 
     def send_due(self) -> bool:
         """Send what is due; say whether anything was sent."""

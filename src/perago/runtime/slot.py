@@ -94,7 +94,7 @@ class Slot:
     def assign(self, assignment: Assignment, log_path: Path) -> None:
         """Hand an attempt to the executor."""
         self.assignment = assignment
-        self.share_deadline(assignment.lease.deadline)
+        self.share_deadline(assignment.lease.safe_until)
         self._send(
             RunAttempt(
                 polled=assignment.polled,

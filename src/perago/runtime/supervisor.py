@@ -120,6 +120,22 @@ class Supervisor:
         else:
             self._stop_deadline = now
 
+    def fail_for_dead_worker(self, attempt: Attempt) -> None:
+        """Report what an earlier worker held as failed, so that its retry need not wait for the
+        lease. In which phase that worker died nobody knows.
+        """
+        delay = self._options.merge_timeouts.get(attempt.task_name, 0.0)
+        self._reports.add(
+            attempt,
+            Failed(reason="the worker that held it died", phase=Phase.BODY),
+            delay=delay if self._options.publish_may_outlive_executor else 0.0,
+        )
+
+    @property
+    def seconds_to_last_report(self) -> float:
+        """How long what dead workers and executors held may still be waited for."""
+        return max((due - self._clock.elapsed() for due in self._reports.dues), default=0.0)
+
     @property
     def is_stopping(self) -> bool:
         """Whether a stop was requested."""
@@ -145,19 +161,25 @@ class Supervisor:
         if self._stop_deadline is not None and now >= self._stop_deadline:
             self._abandon_all("the worker was stopped")
             self._reports.send_due()
+            self._reports.forget_delayed()
         elif not self.is_stopping and now >= self._dispatcher.next_poll:
             for assignment in self._dispatcher.poll(self._slots):
                 self._events.attempt_started(assignment.attempt)
 
     def _wait_seconds(self) -> float:
         """How long nothing needs doing, unless an executor speaks."""
-        dues = [self._dispatcher.next_poll if self._stop_deadline is None else self._stop_deadline]
+        now = self._clock.elapsed()
+        dues = [now + IDLE_POLL_SECONDS, *self._reports.dues]
+        if self._stop_deadline is None:
+            dues.append(self._dispatcher.next_poll)
+        elif any(slot.assignment is not None for slot in self._slots):
+            dues.append(self._stop_deadline)
         for slot in self._slots:
             if slot.assignment is not None and slot.assignment.needs_lease:
                 dues.append(next_due(slot.assignment.lease))
             if slot.process is None and not self.is_stopping:
                 dues.append(slot.respawn_at)
-        return max(0.0, min(min(dues) - self._clock.elapsed(), IDLE_POLL_SECONDS))
+        return max(0.0, min(dues) - now)
 
     def _hear(self, seconds: float) -> None:
         """Wait until an executor speaks or dies, take what was said, and settle the dead."""
@@ -171,22 +193,34 @@ class Supervisor:
             self._clock.sleep(seconds)
         for slot in self._slots:
             # Death first: what a dead executor had said is then complete.
-            is_dead = slot.is_dead
-            self._take_messages(slot)
-            if is_dead:
+            if slot.is_dead:
+                self._take_last_messages(slot)
                 self._handle_death(slot)
+            else:
+                self._take_messages(slot)
 
     def _take_messages(self, slot: Slot) -> None:
         """Take what there is, up to a bound: a talkative body must not keep the loop busy."""
         for _ in range(_MESSAGES_PER_TURN):
-            connection = slot.connection
-            if connection is None or not _has_message(connection):
+            if not self._take_message(slot):
                 return
-            try:
-                message: FromExecutor = connection.recv()
-            except (EOFError, OSError):
-                return
-            self._handle(slot, message)
+
+    def _take_last_messages(self, slot: Slot) -> None:
+        """Take all that an executor had said before its end: it tells how far its attempt was."""
+        while self._take_message(slot):
+            pass
+
+    def _take_message(self, slot: Slot) -> bool:
+        """Take one message; whether there was one."""
+        connection = slot.connection
+        if connection is None or not _has_message(connection):
+            return False
+        try:
+            message: FromExecutor = connection.recv()
+        except (EOFError, OSError):
+            return False
+        self._handle(slot, message)
+        return True
 
     def _handle(self, slot: Slot, message: FromExecutor) -> None:
         if isinstance(message, Unfit):
@@ -287,6 +321,9 @@ class Supervisor:
                 continue
             slot.cancel(self._clock.elapsed())
             slot.kill()
+            self._take_last_messages(slot)
+            if slot.assignment is None:  # it had ended in time
+                continue
             slot.assignment = None
             self._collect(assignment)
             # Of a publish call that a server may still carry out, only the lease can tell.

@@ -15,6 +15,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from perago import PublishBudget, RetryPolicy, TaskControls, WorkspaceSpec, task
+from perago.adapters.localfs.clock import SystemClock
 from perago.adapters.localfs.directories import LocalAttemptDirectories
 from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
 from perago.adapters.spark import LocalSparkSessions, SparkSettings
@@ -27,7 +28,6 @@ from perago.domain.ids import CommitId, ExecutionId
 from perago.domain.outcome import Completed, Failed, Outcome, Phase, read_ref
 from perago.domain.workflow import PolledTask
 from perago.ports import Failpoint, Orchestrator, WorkspaceStore
-from perago.testing import FakeClock
 
 MERGE_SECONDS = 2.0
 BEFORE = {"kept": b"kept", "changed": b"old", "gone": b"gone"}
@@ -179,7 +179,7 @@ def run_attempt(
         guardrails=LocalGuardrailEvaluator(),
         spark=LocalSparkSessions(SparkSettings(), root),
         isolation=quiet,
-        clock=FakeClock(),
+        clock=SystemClock(),
         failpoints=_Failpoints(hooks),
     )
     with _witnessing() as seen:

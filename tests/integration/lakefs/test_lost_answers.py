@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import pytest
 
 from perago.domain.errors import (
     OutcomeUnknownError,
     PublishFenceError,
-    StoreUnavailableError,
+    StaleAttemptError,
 )
 from perago.domain.outcome import Phase
 from perago.domain.publication import Commit
@@ -19,7 +20,7 @@ from tests.fault_proxy import (
     Answer,
     CallAfter,
     DelayRequest,
-    DelayResponse,
+    LateRequest,
     LoseResponse,
 )
 from tests.integration.lakefs.attempts import MERGE_SECONDS, NO_CHANGE, Edit
@@ -118,36 +119,53 @@ def test_a_merge_that_lands_after_its_attempt_gave_up_is_replaced_by_the_retry(
     lake.assert_published(again, before)
 
 
+def test_a_merge_that_lands_a_moment_after_its_answer_was_lost_is_found(lake: FaultyLake) -> None:
+    before, polled = lake.head, lake.schedule()
+    lake.fault("merge", LateRequest(seconds=MERGE_SECONDS / 4))
+
+    attempted = lake.attempt(polled)
+
+    assert lake.sent("merge") == lake.struck("merge") == 1
+    lake.assert_published(attempted, before)
+
+
 @pytest.mark.parametrize("params", [Edit(), NO_CHANGE], ids=["replace", "take back"])
-def test_nothing_is_sent_that_the_reads_before_it_left_no_time_for(
+def test_a_reset_that_lands_a_moment_after_its_answer_was_lost_is_found(
     lake: FaultyLake, params: Edit
 ) -> None:
-    """The lease was long enough when it was last looked at; it need not be any more."""
+    before = lake.head
     abandoned = lake.abandon()
-    lake.timeout_seconds, lake.retry_seconds = 10 * MERGE_SECONDS, 10 * MERGE_SECONDS
+    lake.fault("reset", LateRequest(seconds=MERGE_SECONDS / 4))
 
-    def slow_down() -> None:
-        lake.fault("read head", DelayResponse(seconds=2 * MERGE_SECONDS), times=None)
+    attempted = lake.attempt(lake.poll(params))
 
-    attempted = lake.attempt(lake.poll(params), at={Failpoint.FENCED_BEFORE_ACT: slow_down})
-
-    attempted.assert_failed(StoreUnavailableError, Phase.PUBLISH, "read the head")
-    assert lake.sent("reset") == 0
-    lake.assert_unmoved(abandoned)
+    assert lake.sent("reset") == 1
+    assert lake.head != abandoned
+    assert attempted.output_ref == lake.head.id
+    assert lake.head == before or lake.head.parents == (before.id,)
 
 
-def test_a_merge_is_not_sent_that_the_reads_before_it_left_no_time_for(lake: FaultyLake) -> None:
-    before, polled = lake.head, lake.schedule()
-    lake.timeout_seconds, lake.retry_seconds = 10 * MERGE_SECONDS, 10 * MERGE_SECONDS
+@pytest.mark.parametrize("call", ["merge", "reset"])
+def test_an_attempt_that_was_given_up_during_the_last_reads_sends_nothing(
+    lake: FaultyLake, call: str
+) -> None:
+    """The fence is the last thing before the act, however slow the reads before it were."""
+    if call == "merge":
+        polled = lake.schedule()
+    else:
+        lake.abandon()
+        polled = lake.poll()
+    head = lake.head
 
-    def slow_down() -> None:
-        lake.fault("read commit", Answer(status=500), times=None)
+    def give_up_during_the_next_read() -> None:
+        end = partial(lake.orchestrator.terminate, polled.attempt.workflow_id, "no longer wanted")
+        lake.fault("read head", CallAfter(callback=end))
 
-    attempted = lake.attempt(polled, at={Failpoint.FENCED_BEFORE_ACT: slow_down})
+    attempted = lake.attempt(polled, at={Failpoint.HEAD_READ: give_up_during_the_next_read})
 
-    attempted.assert_failed(StoreUnavailableError, Phase.PUBLISH, "read commit")
-    assert lake.sent("merge") == 0
-    lake.assert_unmoved(before)
+    attempted.assert_failed(StaleAttemptError, Phase.PUBLISH)
+    assert lake.sent(call) == 0
+    lake.assert_unmoved(head)
 
 
 def _wait_for_head_after(lake: FaultyLake, before: Commit) -> Commit:

@@ -6,10 +6,9 @@ import pytest
 from pydantic import BaseModel
 
 from perago import Pipeline, RetryPolicy, TaskControls, task
-from perago.app.follow import fail_dead_attempts, find_run
+from perago.app.follow import find_dead_attempts, find_run
 from perago.app.prepare_run import refuse_missing_tasks
 from perago.authoring import AnyTask, build_task_definition
-from perago.domain.attempt import AttemptStatus
 from perago.domain.errors import NotFoundInOrchestratorError, OrchestratorError, UsageError
 from perago.domain.ids import WorkerId, WorkflowId
 from perago.testing import FakeClock, MemoryOrchestrator
@@ -59,7 +58,7 @@ def test_a_run_that_waits_for_a_task_that_is_gone_is_refused(
     assert "perago cancel" in (caught.value.hint or "")
 
 
-def test_what_a_dead_worker_holds_is_failed_and_what_a_living_one_holds_is_not(
+def test_what_a_dead_worker_holds_is_found_and_what_a_living_one_holds_is_not(
     orchestrator: MemoryOrchestrator,
 ) -> None:
     step = named("step")
@@ -67,14 +66,16 @@ def test_what_a_dead_worker_holds_is_failed_and_what_a_living_one_holds_is_not(
     for worker in ("dead", "living"):
         orchestrator.poll(["step"], worker_id=WorkerId(worker), count=1, wait_seconds=0)
 
-    for run in (dead, living):
-        fail_dead_attempts(orchestrator.workflow(run), orchestrator, lambda w: w == "dead")
-
-    states = [[task.status for task in orchestrator.workflow(run).tasks] for run in (dead, living)]
-    assert states == [
-        [AttemptStatus.FAILED, AttemptStatus.SCHEDULED],
-        [AttemptStatus.IN_PROGRESS],
+    found = [
+        [attempt.workflow_id for attempt in find_dead_attempts(orchestrator.workflow(run), is_dead)]
+        for run in (dead, living)
     ]
+
+    assert found == [[dead], []]
+
+
+def is_dead(worker: WorkerId) -> bool:
+    return worker == "dead"
 
 
 def test_a_run_is_found_by_the_beginning_of_its_id(orchestrator: MemoryOrchestrator) -> None:

@@ -72,3 +72,11 @@ def test_a_crash_loop_backs_off_to_a_bound() -> None:
     assert delays[1] == pytest.approx(0.1)
     assert delays == sorted(delays)
     assert delays[-1] == 30.0
+
+
+def test_no_beat_extends_the_overall_time() -> None:
+    late = renew_lease(lease(timeout=70.0), beat_began=165.0)
+    assert late.deadline == 225.0
+    assert late.safe_until == 170.0
+    assert lease(timeout=70.0).safe_until == 160.0
+    assert lease().safe_until == 160.0
