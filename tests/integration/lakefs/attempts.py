@@ -152,11 +152,15 @@ class _Witness(logging.Handler):
 
 @contextmanager
 def _witnessing() -> Iterator[_Witness]:
-    witness, logger = _Witness(), logging.getLogger("perago")
+    """Hear all that anybody logs meanwhile, down to the HTTP client's own chatter."""
+    witness, logger = _Witness(), logging.getLogger()
+    level = logger.level
     logger.addHandler(witness)
+    logger.setLevel(logging.DEBUG)
     try:
         yield witness
     finally:
+        logger.setLevel(level)
         logger.removeHandler(witness)
 
 

@@ -6,6 +6,7 @@ What is arranged and looked at goes to the server directly; only the attempts go
 from __future__ import annotations
 
 import uuid
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -169,7 +170,8 @@ class FaultyLake:
             )
         assert self._local_files() == files
         assert self.sent("merge") + self.sent("reset") - moves <= 1
-        assert connection.secret_access_key not in f"{attempted.outcome} {attempted.logged}"
+        for secret in spellings_of_secret(connection):
+            assert secret not in f"{attempted.outcome} {attempted.logged}"
         return attempted
 
     def _local_files(self) -> set[Path]:
@@ -197,6 +199,12 @@ class FaultyLake:
         polled = self.schedule(Edit(writes={"changed": "abandoned"}, deletes=[]))
         self.attempt(polled, at={Failpoint.VERIFIED: die})
         return self.head
+
+
+def spellings_of_secret(connection: LakeFSConnection) -> tuple[str, str]:
+    """The secret as it is, and as a header would show it."""
+    user = f"{connection.access_key_id}:{connection.secret_access_key}"
+    return connection.secret_access_key, b64encode(user.encode()).decode()
 
 
 @contextmanager

@@ -111,7 +111,7 @@ def judge(head: CommitId, added: Sequence[Commit], outcomes: Sequence[Attempted]
     "rounds",
     [
         pytest.param(20, id="20-rounds"),
-        pytest.param(200, id="200-rounds", marks=[pytest.mark.torture, pytest.mark.timeout(1800)]),
+        pytest.param(200, id="200-rounds", marks=[pytest.mark.torture, pytest.mark.timeout(3600)]),
     ],
 )
 def test_of_racing_instances_only_the_first_claims_its_publication(
@@ -132,6 +132,7 @@ def test_of_racing_instances_only_the_first_claims_its_publication(
     finally:
         race.close()
     several = sum(count > 1 for count in merged)
+    assert several > 0, "nobody raced: this proves nothing"
     record_property(
         FIGURE,
         f"soft fence on lakeFS, {PUBLISHERS} publishers, {rounds} rounds: more than one merge in "

@@ -19,6 +19,8 @@ from http.client import HTTPConnection, HTTPMessage, HTTPResponse, HTTPSConnecti
 from typing import NoReturn
 from urllib.parse import urlsplit
 
+from urllib3.util import wait_for_read
+
 from perago.adapters.lakefs.answers import Asked, NotConnectedError, explain_status, translated
 from perago.adapters.lakefs.connection import LakeFSConnection
 
@@ -114,11 +116,13 @@ class Wire:
             except BaseException:
                 connection.close()
                 raise
+        is_whole = False
         try:
             yield response
-        finally:
             # What is left of a body would be taken for the next answer.
-            if response.isclosed() and not response.will_close:
+            is_whole = response.isclosed() and not response.will_close
+        finally:
+            if is_whole:
                 self._keep(origin, connection)
             else:
                 response.close()
@@ -133,9 +137,11 @@ class Wire:
         return connection.getresponse()
 
     def _take(self, origin: str) -> HTTPConnection:
-        with self._lock:
-            if kept := self._idle.get(origin):
-                return kept.pop()
+        while (kept := self._pop_idle(origin)) is not None:
+            # One that can be read from was closed by the other side, as proxies do after a while.
+            if not wait_for_read(kept.sock, timeout=0):
+                return kept
+            kept.close()
         parts = urlsplit(origin)
         connect_seconds = min(_CONNECT_SECONDS, self._timeout_seconds)
         connection: HTTPConnection
@@ -149,11 +155,18 @@ class Wire:
             )
         try:
             connection.connect()
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError) as error:
+            raise NotConnectedError(str(error)) from error
         except ssl.SSLError:
             raise
         except OSError as error:
             raise NotConnectedError(str(error)) from error
         return connection
+
+    def _pop_idle(self, origin: str) -> HTTPConnection | None:
+        with self._lock:
+            kept = self._idle.get(origin)
+            return kept.pop() if kept else None
 
     def _keep(self, origin: str, connection: HTTPConnection) -> None:
         with self._lock:
