@@ -76,6 +76,7 @@ class CheckThenAct(MemoryWorkspaceStore):
     ) -> Commit:
         found = self._repository(staged.repository)
         found.require_unmoved(target, expected_head)
+        last_check()
         time.sleep(_GAP_SECONDS)
         with self._lock:
             tree = found.commit(staged.commit).tree
@@ -96,6 +97,7 @@ class CheckThenAct(MemoryWorkspaceStore):
         found = self._repository(repository)
         found.commit(to)
         found.require_unmoved(branch, expected_head)
+        last_check()
         time.sleep(_GAP_SECONDS)
         with self._lock:
             found.move(found.branch(branch), to)
@@ -447,6 +449,7 @@ class SoftStore(CheckThenAct):
         found.require_unmoved(target, expected_head)
         if source.tree == found.commit(expected_head).tree:
             raise StoreError("there is nothing to merge")
+        last_check()
         time.sleep(_GAP_SECONDS)
         with self._lock:
             branch = found.branch(target)
@@ -457,6 +460,52 @@ class SoftStore(CheckThenAct):
 
 class TestSoftStore(OnMemory):
     kind: ClassVar[type[MemoryWorkspaceStore]] = SoftStore
+
+
+class NobodyIsAsked(MemoryWorkspaceStore):
+    """Moves branches without the last check."""
+
+    def merge(
+        self,
+        staged: StagedWorkspace,
+        target: BranchName,
+        *,
+        expected_head: CommitId,
+        message: str,
+        metadata: Mapping[str, str],
+        timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
+    ) -> Commit:
+        return super().merge(
+            staged,
+            target,
+            expected_head=expected_head,
+            message=message,
+            metadata=metadata,
+            timeout_seconds=timeout_seconds,
+        )
+
+    def relocate(
+        self,
+        repository: RepositoryName,
+        branch: BranchName,
+        *,
+        to: CommitId,
+        expected_head: CommitId,
+        timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
+    ) -> None:
+        super().relocate(
+            repository,
+            branch,
+            to=to,
+            expected_head=expected_head,
+            timeout_seconds=timeout_seconds,
+        )
+
+
+class TestNobodyIsAsked(OnMemory):
+    kind: ClassVar[type[MemoryWorkspaceStore]] = NobodyIsAsked
 
 
 class SoftStoreThatLies(CheckThenAct):

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from perago.domain.errors import NotFoundInOrchestratorError, NotFoundInStoreError
-from perago.domain.ids import BranchName, CommitId, RepositoryName, TaskId
+from perago.domain.errors import NotFoundInOrchestratorError, NotFoundInStoreError, PeragoError
+from perago.domain.ids import BranchName, CommitId, RepositoryName
 from perago.domain.outcome import read_ref
-from perago.domain.staging import parse_staging_name
+from perago.domain.staging import STAGING_PREFIX, parse_staging_name
 from perago.ports import Orchestrator, WorkspaceStore
 
 
@@ -20,6 +20,8 @@ class StagingState(StrEnum):
     UNFINISHED = "unfinished"
     UNKNOWN = "unknown"
     """It may belong to somebody else's orchestrator."""
+    NO_ATTEMPT = "no attempt"
+    """It is an import's or a doctor's, which may be at work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +41,24 @@ def find_stagings(
         FoundStaging(
             repository=repository,
             branch=branch.name,
-            state=_state_of(orchestrator, name.task_id),
+            state=_state_of(orchestrator, branch.name),
         )
         for branch in store.branches(repository, hidden=True)
-        if (name := parse_staging_name(branch.name)) is not None
+        if branch.hidden and branch.name.startswith(STAGING_PREFIX)
     ]
 
 
-def remove_stagings(store: WorkspaceStore, found: Iterable[FoundStaging]) -> list[FoundStaging]:
-    """Delete those whose attempt is positively over, and return them."""
-    removed: list[FoundStaging] = []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """What was deleted, and what could not be, with the reason."""
+
+    removed: list[FoundStaging]
+    failed: list[tuple[FoundStaging, PeragoError]]
+
+
+def remove_stagings(store: WorkspaceStore, found: Iterable[FoundStaging]) -> Removal:
+    """Delete those whose attempt is positively over; one that cannot be keeps no other."""
+    removal = Removal(removed=[], failed=[])
     for staging in found:
         if staging.state is not StagingState.OVER:
             continue
@@ -56,16 +66,21 @@ def remove_stagings(store: WorkspaceStore, found: Iterable[FoundStaging]) -> lis
             store.delete_branch(staging.repository, staging.branch)
         except NotFoundInStoreError:
             continue  # its own execution was quicker
-        removed.append(staging)
-    return removed
+        except PeragoError as error:
+            removal.failed.append((staging, error))
+        else:
+            removal.removed.append(staging)
+    return removal
 
 
 def collect_stagings(
     store: WorkspaceStore, orchestrator: Orchestrator, repository: RepositoryName
 ) -> list[BranchName]:
     """Delete the leftovers in one repository, and return their names."""
-    found = find_stagings(store, orchestrator, repository)
-    return [staging.branch for staging in remove_stagings(store, found)]
+    removal = remove_stagings(store, find_stagings(store, orchestrator, repository))
+    for _, error in removal.failed:
+        raise error
+    return [staging.branch for staging in removal.removed]
 
 
 def find_inputs_in_flight(orchestrator: Orchestrator) -> set[CommitId]:
@@ -80,9 +95,12 @@ def find_inputs_in_flight(orchestrator: Orchestrator) -> set[CommitId]:
     return roots
 
 
-def _state_of(orchestrator: Orchestrator, task_id: TaskId) -> StagingState:
+def _state_of(orchestrator: Orchestrator, branch: BranchName) -> StagingState:
+    name = parse_staging_name(branch)
+    if name is None:
+        return StagingState.NO_ATTEMPT
     try:
-        attempt = orchestrator.snapshot(task_id)
+        attempt = orchestrator.snapshot(name.task_id)
     except NotFoundInOrchestratorError:
         return StagingState.UNKNOWN
     return StagingState.OVER if attempt.status.is_terminal else StagingState.UNFINISHED

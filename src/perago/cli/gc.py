@@ -33,6 +33,7 @@ HELP = help_text(
 _WHY_LEFT = {
     "unfinished": "its attempt is not over",
     "unknown": "its attempt is unknown to this orchestrator",
+    "no attempt": "it is an import's or a doctor's; delete it by hand once none is at work",
 }
 
 
@@ -53,7 +54,7 @@ def gc(
     as_json: JsonFlag = False,
 ) -> None:
     """Remove leftovers."""
-    from perago.app.collect_garbage import StagingState, find_stagings, remove_stagings
+    from perago.app.collect_garbage import Removal, StagingState, find_stagings, remove_stagings
     from perago.bootstrap import open_application
 
     if not staging:
@@ -71,8 +72,12 @@ def gc(
             for staging_branch in find_stagings(store, application.orchestrator, repository)
         ]
         over = [one for one in found if one.state is StagingState.OVER]
-        removed = over if dry_run else remove_stagings(store, over)
-    _show(output, removed, [one for one in found if one not in over], dry_run=dry_run)
+        removal = Removal(removed=over, failed=[]) if dry_run else remove_stagings(store, over)
+    _show(output, removal.removed, [one for one in found if one not in over], dry_run=dry_run)
+    for staging_branch, error in removal.failed:
+        output.note(f"could not remove {staging_branch.branch}: {error.message}")
+    if removal.failed:
+        raise removal.failed[0][1]
 
 
 def _choose(application: Application, repos: list[str], *, every: bool) -> list[RepositoryName]:

@@ -17,10 +17,11 @@ from perago.app.collect_garbage import (
     find_stagings,
     remove_stagings,
 )
-from perago.domain.ids import BranchName
+from perago.domain.errors import StoreAccessError
+from perago.domain.ids import BranchName, RepositoryName
 from perago.domain.staging import parse_staging_name
 from perago.ports import Failpoint
-from perago.testing import TaskEnvironment
+from perago.testing import FakeClock, MemoryWorkspaceStore, TaskEnvironment
 
 
 class Params(BaseModel):
@@ -115,7 +116,7 @@ def test_a_staging_that_its_execution_removed_meanwhile_is_no_failure(
         repository=env.repository, branch=BranchName("gone"), state=StagingState.OVER
     )
 
-    assert remove_stagings(env.store, [gone, found]) == [found]
+    assert remove_stagings(env.store, [gone, found]).removed == [found]
     assert stagings(env) == []
 
 
@@ -131,3 +132,36 @@ def test_a_finished_run_keeps_nothing_in_flight(env: TaskEnvironment) -> None:
     env.run(write, Params())
 
     assert find_inputs_in_flight(env.orchestrator) == set()
+
+
+def test_a_hidden_branch_of_no_attempt_is_shown_and_stays(env: TaskEnvironment) -> None:
+    head = env.store.head(env.repository, env.branch).id
+    imported = BranchName("perago-staging-import-" + "0" * 32)
+    env.store.create_branch(env.repository, imported, head, hidden=True)
+    env.store.create_branch(env.repository, BranchName("perago-staging-mine"), head)
+
+    (found,) = find_stagings(env.store, env.orchestrator, env.repository)
+
+    assert (found.branch, found.state) == (imported, StagingState.NO_ATTEMPT)
+    assert remove_stagings(env.store, [found]).removed == []
+    assert stagings(env) == [imported]
+
+
+def test_one_that_cannot_be_removed_keeps_no_other(env: TaskEnvironment) -> None:
+    class Stubborn(MemoryWorkspaceStore):
+        def delete_branch(self, repository: RepositoryName, branch: BranchName) -> None:
+            if branch == "stubborn":
+                raise StoreAccessError("no permission")
+
+    names = ("first", "stubborn", "last")
+    found = [
+        FoundStaging(repository=env.repository, branch=BranchName(name), state=StagingState.OVER)
+        for name in names
+    ]
+
+    removal = remove_stagings(Stubborn(FakeClock()), found)
+
+    assert [one.branch for one in removal.removed] == ["first", "last"]
+    assert [(one.branch, error.message) for one, error in removal.failed] == [
+        ("stubborn", "no permission")
+    ]

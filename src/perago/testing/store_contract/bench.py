@@ -24,7 +24,7 @@ from perago.domain.ids import (
 )
 from perago.domain.publication import Commit, StagedWorkspace
 from perago.domain.staging import STAGING_PREFIX
-from perago.ports import LocalFile, WorkspaceStore
+from perago.ports import LastCheck, LocalFile, WorkspaceStore, always_allowed
 
 MAIN = BranchName("main")
 NOWHERE = CommitId("0123456789abcdef" * 4)
@@ -139,6 +139,7 @@ class StoreBench:
         target: BranchName = MAIN,
         metadata: Mapping[str, str] | None = None,
         store: WorkspaceStore | None = None,
+        last_check: LastCheck = always_allowed,
     ) -> Commit:
         """Publish a staging."""
         return (store or self.store).merge(
@@ -148,6 +149,7 @@ class StoreBench:
             message="publish",
             metadata=metadata or {},
             timeout_seconds=30,
+            last_check=last_check,
         )
 
     def relocate(
@@ -158,10 +160,16 @@ class StoreBench:
         expected_head: CommitId,
         branch: BranchName = MAIN,
         store: WorkspaceStore | None = None,
+        last_check: LastCheck = always_allowed,
     ) -> None:
         """Move a branch."""
         (store or self.store).relocate(
-            repository, branch, to=to, expected_head=expected_head, timeout_seconds=30
+            repository,
+            branch,
+            to=to,
+            expected_head=expected_head,
+            timeout_seconds=30,
+            last_check=last_check,
         )
 
     def clients(self, number: int) -> list[WorkspaceStore]:

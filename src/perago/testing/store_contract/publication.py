@@ -7,7 +7,13 @@ from functools import partial
 
 import pytest
 
-from perago.domain.errors import HeadMovedError, NotFoundInStoreError, PeragoError, StoreError
+from perago.domain.errors import (
+    HeadMovedError,
+    NotFoundInStoreError,
+    PeragoError,
+    StaleAttemptError,
+    StoreError,
+)
 from perago.domain.ids import BranchName, CommitId, RepositoryName
 from perago.domain.publication import Commit, StagedWorkspace, explain_unverified
 from perago.ports import Fencing
@@ -167,6 +173,36 @@ class PublicationContract:
             with pytest.raises(NotFoundInStoreError, match=missing):
                 bench.relocate(repository, to=missing, expected_head=head)
         assert bench.head(repository) == head
+
+    def test_the_last_check_is_asked_once_before_the_branch_moves(self, bench: StoreBench) -> None:
+        repository = bench.repository({"a": b"1"})
+        old = bench.head(repository)
+        staged = bench.stage(repository, old, {"a": b"2"})
+        seen: list[CommitId] = []
+
+        def look() -> None:
+            seen.append(bench.head(repository))
+
+        merged = bench.merge(staged, expected_head=old, last_check=look).id
+        bench.relocate(repository, to=old, expected_head=merged, last_check=look)
+
+        assert seen == [old, merged]
+
+    def test_what_the_last_check_raises_keeps_the_branch_where_it_is(
+        self, bench: StoreBench
+    ) -> None:
+        repository = bench.repository({"a": b"1"})
+        old = bench.head(repository)
+        staged = bench.stage(repository, old, {"a": b"2"})
+
+        def refuse() -> None:
+            raise StaleAttemptError("not any more")
+
+        with pytest.raises(StaleAttemptError):
+            bench.merge(staged, expected_head=old, last_check=refuse)
+        with pytest.raises(StaleAttemptError):
+            bench.relocate(repository, to=staged.commit, expected_head=old, last_check=refuse)
+        assert bench.head(repository) == old
 
     def test_of_racing_merges_exactly_one_is_published(self, bench: StoreBench) -> None:
         repository = bench.repository({"a": b"0"})
