@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 
 from perago.adapters.localfs.copying import create_target, write_whole
-from perago.adapters.object_cache.layout import CacheHome, disk_use, is_digest
+from perago.adapters.object_cache.layout import CacheHome, is_digest
 from perago.adapters.object_cache.scratch import Scratch
 from perago.domain.ids import Digest
+from perago.domain.workspace import disk_use
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

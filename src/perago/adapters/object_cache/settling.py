@@ -13,8 +13,9 @@ from pathlib import Path
 
 from perago.adapters.object_cache.index import Change
 from perago.adapters.object_cache.intake import Intake
-from perago.adapters.object_cache.layout import CacheHome, disk_use, is_digest, remove_entry
+from perago.adapters.object_cache.layout import CacheHome, is_digest, remove_entry
 from perago.domain.ids import Digest
+from perago.domain.workspace import disk_use
 
 _log = logging.getLogger(__name__)
 
