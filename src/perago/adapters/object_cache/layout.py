@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from perago.adapters.localfs.disks import is_same_disk
 from perago.domain.errors import EnvironmentUnfitError
 
 _TAG = (
@@ -71,6 +72,10 @@ class CacheHome:
         found = os.statvfs(self.incoming)
         reserve = min(_LARGEST_RESERVE_BYTES, found.f_blocks * found.f_frsize // _RESERVE_SHARE)
         return found.f_bavail * found.f_frsize - reserve
+
+    def shares_disk(self, directory: Path) -> bool:
+        """Whether what is written to a directory takes room from the cache."""
+        return self.root.exists() and is_same_disk(self.root, directory)
 
     def ensure_fit(self) -> None:
         """Make the directories, and refuse those of others, once per process."""
