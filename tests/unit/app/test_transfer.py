@@ -16,7 +16,7 @@ from perago.domain.errors import (
     NothingChangedError,
     UnmappableObjectError,
 )
-from perago.domain.ids import BranchName, CommitId, ObjectPath, RepositoryName
+from perago.domain.ids import BranchName, CommitId, ObjectPath, RelativePath, RepositoryName
 from perago.domain.publication import Commit
 from perago.domain.workspace import ObjectEntry, Prefix
 from perago.ports import LocalFile, LocalTree, OnTransfer
@@ -184,13 +184,18 @@ def test_an_export_that_does_not_fit_is_refused_before_anything_is_written(
 def test_an_export_of_twins_is_refused_where_the_file_system_folds_case(
     store: MemoryWorkspaceStore, directory: Path, tmp_path: Path
 ) -> None:
-    (directory / "A").write_text("2")
-    if len(scan(directory).files) < 3:
-        pytest.skip("this file system folds case, so it cannot hold the twins to import")
     load(store, directory)
+    twin = scan(directory).files[RelativePath("a")]
+    store.commit_changes(
+        *(LAB, MAIN),
+        writes={ObjectPath("raw/A"): twin},
+        deletes=[],
+        message="a twin",
+        metadata={},
+        on_transfer=lambda _objects, _size: None,
+    )
 
     with pytest.raises(UnmappableObjectError, match="for the same name"):
         export(store, tmp_path / "out", FakeDisk(folds_case=True))
 
     assert not (tmp_path / "out").exists()
-    assert export(store, tmp_path / "out", FakeDisk()) == 3
