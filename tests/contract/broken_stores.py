@@ -272,6 +272,17 @@ class TestCheckoutHardLinks(OnMemory):
     kind: ClassVar[type[MemoryWorkspaceStore]] = CheckoutHardLinks
 
 
+class RoomAtAnyPrice(MemoryWorkspaceStore):
+    def make_room(self, directory: Path, needed: int) -> None:
+        if needed and directory.exists():
+            for path in directory.iterdir():
+                path.unlink()
+
+
+class TestRoomAtAnyPrice(OnMemory):
+    kind: ClassVar[type[MemoryWorkspaceStore]] = RoomAtAnyPrice
+
+
 class CheckoutTrustsItsContent(MemoryWorkspaceStore):
     def _content(self, repository: RepositoryName, commit: CommitId, path: ObjectPath) -> bytes:
         return self._contents[self._objects(repository, commit)[path]]

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from perago.adapters.object_cache.layout import disk_use
+from perago.domain.workspace import disk_use
 from tests.unit.adapters.object_cache.bench import (
     BLOCK,
     Bench,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from perago.app.room import ensure_room
 from perago.authoring import WorkspaceSpec
 from perago.domain.changes import ChangeSet, diff_trees, refuse_hook_changes
-from perago.domain.errors import InsufficientDiskError
 from perago.domain.ids import Digest, ObjectPath, RelativePath
 from perago.domain.workspace import WorkspaceLayout, WorkspaceRef, map_objects
 from perago.ports import AttemptDirectory, LocalFile, LocalTree, OnTransfer, WorkspaceStore
@@ -67,17 +67,17 @@ def check_out(
     """Bring the files here; `copies` is how often they will lie on this disk."""
     entries = store.list_objects(ref.repository, ref.ref, spec.prefix.key)
     layout = map_objects(spec.prefix, entries, folds_case=directory.folds_case)
-    _refuse_too_big(layout.total_bytes * copies, directory)
+    ensure_room(
+        layout.total_bytes * copies,
+        directory.root,
+        directory,
+        store=store,
+        what="the workspace",
+        hint="free disk space, move PERAGO_WORKSPACE_ROOT, or narrow the task's prefix",
+    )
     directory.make_directories(layout.markers)
     digests = store.checkout(ref.repository, ref.ref, layout.files, directory.files, on_transfer)
     directory.remember(digests)
+    # The store knows of one copy only: what it kept meanwhile may lie where the others will.
+    store.make_room(directory.root, layout.total_bytes * (copies - 1))
     return Checkout(spec=spec, ref=ref, directory=directory, layout=layout, digests=digests)
-
-
-def _refuse_too_big(needed: int, directory: AttemptDirectory) -> None:
-    free = directory.free_bytes
-    if needed > free:
-        raise InsufficientDiskError(
-            f"the workspace needs {needed} bytes and {directory.root} has {free} free",
-            hint="free disk space, move PERAGO_WORKSPACE_ROOT, or narrow the task's prefix",
-        )

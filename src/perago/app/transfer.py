@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from perago.app.room import ensure_room
 from perago.domain.changes import ChangeSet, diff_trees
 from perago.domain.errors import NothingChangedError, UsageError
 from perago.domain.ids import (
@@ -22,7 +23,7 @@ from perago.domain.ids import (
 )
 from perago.domain.publication import Commit
 from perago.domain.workspace import ObjectEntry, Prefix, map_objects
-from perago.ports import LocalFile, LocalTree, OnTransfer, WorkspaceStore
+from perago.ports import LocalDisk, LocalFile, LocalTree, OnTransfer, WorkspaceStore
 
 _COMPARED_AT_A_TIME = 8
 _CHUNK_BYTES = 1 << 20
@@ -118,14 +119,27 @@ def export_directory(
     repository: RepositoryName,
     commit: CommitId,
     prefix: Prefix,
+    disk: LocalDisk,
     on_transfer: OnTransfer,
 ) -> int:
-    """Write the objects below a prefix into an empty directory; return how many."""
+    """Write the objects below a prefix into an empty directory; return how many.
+
+    What cannot be written whole is refused before anything is; `disk` is the directory's.
+    """
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise UsageError(
             f"{directory} is no empty directory", hint="export into an empty or a new one"
         )
-    layout = map_objects(prefix, store.list_objects(repository, commit, prefix.key))
+    entries = store.list_objects(repository, commit, prefix.key)
+    layout = map_objects(prefix, entries, folds_case=disk.folds_case)
+    ensure_room(
+        layout.total_bytes,
+        directory,
+        disk,
+        store=store,
+        what="the export",
+        hint="free disk space, export to another disk, or narrow the prefix",
+    )
     directory.mkdir(parents=True, exist_ok=True)
     for path in layout.markers:
         (directory / path).mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """The only place where ports meet adapters."""
 
 from perago.bootstrap.application import Application, open_application
-from perago.bootstrap.machine import describe_spark, scan_tree, spark_settings
+from perago.bootstrap.machine import describe_spark, disk_of, scan_tree, spark_settings
 from perago.bootstrap.stores import StoreInForce, describe_store, lakefs_connection, open_store
 from perago.bootstrap.worker import ExecutorFactory, Worker, open_worker, tasks_of
 
@@ -12,6 +12,7 @@ __all__ = [
     "Worker",
     "describe_spark",
     "describe_store",
+    "disk_of",
     "lakefs_connection",
     "open_application",
     "open_store",

@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 from pathlib import Path
 
+from perago.adapters.localfs.disks import LocalDisk
 from perago.adapters.localfs.scan import scan_directory
 from perago.adapters.localfs.tree_index import TreeIndex
 from perago.adapters.spark import SparkSettings
@@ -35,3 +36,8 @@ def describe_spark() -> str:
 def scan_tree(directory: Path) -> LocalTree:
     """The files of any directory, hashed; for imports."""
     return scan_directory(directory, TreeIndex())
+
+
+def disk_of(directory: Path) -> LocalDisk:
+    """The disk of any directory, which need not exist yet; for exports."""
+    return LocalDisk(directory)

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from perago.app.transfer import export_directory
-from perago.bootstrap import Application
+from perago.bootstrap import Application, disk_of
 from perago.cli.output import Output, plural, short
 from perago.cli.session import RunEnd
 from perago.cli.store import show_history
@@ -102,6 +102,7 @@ def _export_report(
         repository=repository,
         commit=head,
         prefix=Prefix.parse(_REPORT_PREFIX),
+        disk=disk_of(directory),
         on_transfer=lambda _objects, _size: None,
     )
     return min(directory.rglob("*.html"), default=None)

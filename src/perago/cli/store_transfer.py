@@ -116,7 +116,7 @@ def export_files(
 ) -> None:
     """Write objects as files."""
     from perago.app.transfer import export_directory
-    from perago.bootstrap import open_application
+    from perago.bootstrap import disk_of, open_application
 
     output = Output(as_json=as_json)
     at = parse_place(place)
@@ -129,6 +129,7 @@ def export_files(
                 repository=at.repository,
                 commit=commit,
                 prefix=Prefix.parse(prefix),
+                disk=disk_of(directory),
                 on_transfer=counter,
             )
     moved = counter.moved

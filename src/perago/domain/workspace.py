@@ -32,6 +32,9 @@ MAX_PART_BYTES = 255
 MAX_PATH_BYTES = 1024
 """The longest object name that lakeFS takes; also short enough for any file system's paths."""
 
+_BLOCK_BYTES = 4096
+"""What nearly every file system gives out at once; a million tiny files take 4 GB with it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceRef:
@@ -119,8 +122,16 @@ class WorkspaceLayout:
 
     @property
     def total_bytes(self) -> int:
-        """What a checkout will take on disk, file contents only."""
-        return sum(entry.size for entry in self.files.values())
+        """What a checkout will take on disk, files only."""
+        return sum(disk_use(entry.size) for entry in self.files.values())
+
+
+def disk_use(size: int) -> int:
+    """What a file of this size takes on disk: whole blocks, and one for an empty file's name.
+
+    Not `st_blocks`: some file systems tell it only after they have written the file out.
+    """
+    return max(1, -(-size // _BLOCK_BYTES)) * _BLOCK_BYTES
 
 
 def explain_unsafe_part(part: str) -> str | None:

@@ -9,6 +9,7 @@ from perago.ports.local import (
     AttemptDirectories,
     AttemptDirectory,
     GuardrailEvaluator,
+    LocalDisk,
     LocalTree,
 )
 from perago.ports.observation import (
@@ -43,6 +44,7 @@ __all__ = [
     "GuardrailEvaluator",
     "LastCheck",
     "Lease",
+    "LocalDisk",
     "LocalFile",
     "LocalTree",
     "OnTransfer",

@@ -21,7 +21,21 @@ class LocalTree:
     directories: frozenset[RelativePath]
 
 
-class AttemptDirectory(Protocol):
+class LocalDisk(Protocol):
+    """The disk that a directory is on."""
+
+    @property
+    def folds_case(self) -> bool:
+        """Whether this file system takes `A` and `a` for the same name."""
+        ...
+
+    @property
+    def free_bytes(self) -> int:
+        """What is left on this disk."""
+        ...
+
+
+class AttemptDirectory(LocalDisk, Protocol):
     """The directory of one execution; nothing in it is shared with another."""
 
     @property
@@ -32,16 +46,6 @@ class AttemptDirectory(Protocol):
     @property
     def files(self) -> Path:
         """The sub-directory whose content is published: what a body gets."""
-        ...
-
-    @property
-    def folds_case(self) -> bool:
-        """Whether this file system takes `A` and `a` for the same name."""
-        ...
-
-    @property
-    def free_bytes(self) -> int:
-        """What is left on this disk."""
         ...
 
     def make_directories(self, paths: Iterable[RelativePath]) -> None:

@@ -168,6 +168,14 @@ class WorkspaceStore(Protocol):
         """
         ...
 
+    def make_room(self, directory: Path, needed: int) -> None:
+        """Try to have so many bytes free on the disk of a directory, which need not exist yet.
+
+        Frees what the store itself holds on that disk and can fetch again, and no more than is
+        lacking. Never fails: whoever asks reads afterwards what is free.
+        """
+        ...
+
     def commit_changes(
         self,
         repository: RepositoryName,

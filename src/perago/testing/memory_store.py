@@ -198,6 +198,10 @@ class MemoryWorkspaceStore:
             on_transfer(1, len(content))
         return written
 
+    def make_room(self, directory: Path, needed: int) -> None:
+        # It holds nothing on a disk.
+        pass
+
     def commit_changes(
         self,
         repository: RepositoryName,

@@ -1,18 +1,22 @@
-"""What an import writes, and when it writes nothing."""
+"""What an import and an export write, and when they write nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from perago.adapters.localfs.scan import scan_directory
 from perago.adapters.localfs.tree_index import TreeIndex
-from perago.app.transfer import ImportRequest, import_directory
-from perago.domain.errors import NothingChangedError
-from perago.domain.ids import BranchName, CommitId, ObjectPath, RepositoryName
+from perago.app.transfer import ImportRequest, export_directory, import_directory
+from perago.domain.errors import (
+    InsufficientDiskError,
+    NothingChangedError,
+    UnmappableObjectError,
+)
+from perago.domain.ids import BranchName, CommitId, ObjectPath, RelativePath, RepositoryName
 from perago.domain.publication import Commit
 from perago.domain.workspace import ObjectEntry, Prefix
 from perago.ports import LocalFile, LocalTree, OnTransfer
@@ -46,6 +50,12 @@ class OvertakenStore(MemoryWorkspaceStore):
         on_transfer: OnTransfer,
     ) -> Commit:
         raise NothingChangedError("there is nothing to commit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeDisk:
+    free_bytes: int = 1 << 40
+    folds_case: bool = False
 
 
 @pytest.fixture
@@ -132,3 +142,60 @@ def test_a_store_that_holds_it_all_by_now_is_no_failure(directory: Path) -> None
     store.create_repository(LAB)
 
     assert load(store, directory) == (None, 0)
+
+
+def export(store: MemoryWorkspaceStore, target: Path, disk: FakeDisk) -> int:
+    return export_directory(
+        target,
+        store=store,
+        repository=LAB,
+        commit=store.head(LAB, MAIN).id,
+        prefix=Prefix.parse("raw"),
+        disk=disk,
+        on_transfer=lambda _objects, _size: None,
+    )
+
+
+def test_an_export_writes_what_was_imported(
+    store: MemoryWorkspaceStore, directory: Path, tmp_path: Path
+) -> None:
+    load(store, directory)
+    whole_blocks = 4096 + 733 * 4096
+
+    count = export(store, tmp_path / "out" / "deep", FakeDisk(free_bytes=whole_blocks))
+
+    assert count == 2
+    assert scan(tmp_path / "out" / "deep").files.keys() == scan(directory).files.keys()
+
+
+def test_an_export_that_does_not_fit_is_refused_before_anything_is_written(
+    store: MemoryWorkspaceStore, directory: Path, tmp_path: Path
+) -> None:
+    load(store, directory)
+    whole_blocks = 4096 + 733 * 4096
+
+    with pytest.raises(InsufficientDiskError, match="the export needs 3006464 bytes") as caught:
+        export(store, tmp_path / "out" / "deep", FakeDisk(free_bytes=whole_blocks - 1))
+
+    assert caught.value.hint
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_export_of_twins_is_refused_where_the_file_system_folds_case(
+    store: MemoryWorkspaceStore, directory: Path, tmp_path: Path
+) -> None:
+    load(store, directory)
+    twin = scan(directory).files[RelativePath("a")]
+    store.commit_changes(
+        *(LAB, MAIN),
+        writes={ObjectPath("raw/A"): twin},
+        deletes=[],
+        message="a twin",
+        metadata={},
+        on_transfer=lambda _objects, _size: None,
+    )
+
+    with pytest.raises(UnmappableObjectError, match="for the same name"):
+        export(store, tmp_path / "out", FakeDisk(folds_case=True))
+
+    assert not (tmp_path / "out").exists()

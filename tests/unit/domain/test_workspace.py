@@ -11,6 +11,7 @@ from perago.domain.workspace import (
     ObjectEntry,
     Prefix,
     WorkspaceLayout,
+    disk_use,
     explain_unsafe_path,
     is_reserved,
     map_objects,
@@ -260,9 +261,16 @@ def test_the_attempt_markers_name_is_free_elsewhere(name: str) -> None:
     assert list(layout_of(name).files) == [name]
 
 
-def test_total_bytes_counts_files() -> None:
-    layout = map_objects(Prefix(), [entry("a", 3), entry("b/c", 4), entry("d/", 0)])
-    assert layout.total_bytes == 7
+def test_total_bytes_counts_the_blocks_of_files() -> None:
+    layout = map_objects(Prefix(), [entry("a", 3), entry("b/c", 4097), entry("d/", 0)])
+    assert layout.total_bytes == 3 * 4096
+
+
+@pytest.mark.parametrize(
+    ("size", "blocks"), [(0, 1), (1, 1), (4096, 1), (4097, 2), (8192, 2), (1 << 40, 1 << 28)]
+)
+def test_a_file_takes_whole_blocks_and_at_least_one(size: int, blocks: int) -> None:
+    assert disk_use(size) == blocks * 4096
 
 
 # -- file systems that fold case

@@ -24,7 +24,7 @@ from perago.adapters.localfs.disk_errors import disk_errors
 from perago.adapters.object_cache import CacheWriter, Intake, ObjectCache
 from perago.domain.errors import CorruptStoreError
 from perago.domain.ids import CommitId, Digest, ObjectPath, RelativePath, RepositoryName
-from perago.domain.workspace import ObjectEntry, parents_of
+from perago.domain.workspace import ObjectEntry, disk_use, parents_of
 from perago.ports import OnTransfer
 
 _MD5 = re.compile(r"[0-9a-f]{32}")
@@ -74,7 +74,7 @@ class Download:
             for parent in sorted({parent for path in files for parent in parents_of(path)}):
                 (directory / parent).mkdir(exist_ok=True)
             missing = self._deliver_cached(files, directory, on_transfer)
-            with self._open_intake() as intake:
+            with self._open_intake(missing, directory) as intake:
 
                 def fetch(file: _File, on_bytes: OnBytes) -> None:
                     path, entry = file
@@ -134,8 +134,13 @@ class Download:
             and entry.digest in (None, digest)
         }
 
-    def _open_intake(self) -> AbstractContextManager[Intake | None]:
-        return self._cache.intake() if self._cache is not None else nullcontext()
+    def _open_intake(
+        self, missing: Collection[_File], directory: Path
+    ) -> AbstractContextManager[Intake | None]:
+        if self._cache is None:
+            return nullcontext()
+        still_to_write = sum(disk_use(entry.size) for _, entry in missing)
+        return self._cache.intake(keep_free=still_to_write, directory=directory)
 
     def _keep(
         self, entry: ObjectEntry, target: str, intake: Intake | None, on_bytes: OnBytes
@@ -151,6 +156,8 @@ class Download:
             raise
         if writer is not None and identity:
             writer.keep(identity, digest)
+        if intake is not None:
+            intake.note_written(entry.size)
         return digest
 
     def _fetch(

@@ -162,6 +162,10 @@ class LakeFSWorkspaceStore:
         )
         return download.write_files(files, directory, self._connection.concurrency, on_transfer)
 
+    def make_room(self, directory: Path, needed: int) -> None:
+        if self._cache is not None:
+            self._cache.give_way(directory, needed)
+
     def commit_changes(
         self,
         repository: RepositoryName,

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from perago.adapters.localfs.disks import folds_case, free_bytes
 from perago.adapters.localfs.processes import ProcessIdentity, current_process, end_process_group
 from perago.adapters.localfs.scan import scan_directory
 from perago.adapters.localfs.tree_index import TreeIndex
@@ -100,7 +101,7 @@ class LocalAttemptDirectory:
     @property
     def free_bytes(self) -> int:
         """What an unprivileged process may still write here."""
-        return shutil.disk_usage(self._root).free
+        return free_bytes(self._root)
 
     def make_directories(self, paths: Iterable[RelativePath]) -> None:
         """Create directories below `files`."""
@@ -141,7 +142,9 @@ class LocalAttemptDirectories:
         marker = Marker(attempt=attempt, execution_id=execution_id, process=current_process())
         (directory / MARKER_NAME).write_text(marker.to_json(), encoding="utf-8")
         (directory / "files").mkdir()
-        return LocalAttemptDirectory(directory, folds_case=self._probe_case(directory))
+        if self._folds_case is None:
+            self._folds_case = folds_case(directory)
+        return LocalAttemptDirectory(directory, folds_case=self._folds_case)
 
     def collect(self, execution_id: ExecutionId) -> None:
         """Delete the directory of a dead execution, if there is one."""
@@ -158,14 +161,6 @@ class LocalAttemptDirectories:
                 end_process_group(marker.process)
             remove_tree(directory)
         return len(leftovers)
-
-    def _probe_case(self, directory: Path) -> bool:
-        if self._folds_case is None:
-            probe = directory / ".perago-Case"
-            probe.touch()
-            self._folds_case = (directory / ".perago-case").exists()
-            probe.unlink()
-        return self._folds_case
 
 
 def _read_marker(directory: Path) -> Marker | None:

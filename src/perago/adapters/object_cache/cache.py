@@ -24,10 +24,11 @@ from perago.adapters.localfs.copying import (
     open_source,
     write_whole,
 )
+from perago.adapters.localfs.disks import free_bytes
 from perago.adapters.object_cache.index import Index
 from perago.adapters.object_cache.intake import Intake, identity_key
 from perago.adapters.object_cache.layout import CacheHome, is_digest, is_still_at, remove_entry
-from perago.adapters.object_cache.scratch import sweep
+from perago.adapters.object_cache.scratch import Scratch, sweep
 from perago.adapters.object_cache.settling import Settling
 from perago.domain.errors import EnvironmentUnfitError, PeragoError
 from perago.domain.ids import Digest
@@ -98,13 +99,33 @@ class ObjectCache:
         return True
 
     @contextmanager
-    def intake(self) -> Iterator[Intake]:
-        """Take in what a checkout downloads; it is registered when the block is left."""
-        intake = Intake(self._home, self._max_bytes)
+    def intake(self, *, keep_free: int = 0, directory: Path | None = None) -> Iterator[Intake]:
+        """Take in what a checkout downloads; it is registered when the block is left.
+
+        `keep_free` is what the checkout will write to `directory`. Where that is on this disk, so
+        much is left free, less what `Intake.note_written` hears of.
+        """
+        intake = Intake(self._home, self._max_bytes, keep_free=keep_free, directory=directory)
         try:
             yield intake
         finally:
             self._settle(intake)
+
+    def give_way(self, directory: Path, needed: int) -> None:
+        """Evict, least recently used first, until so many bytes are free where a directory is.
+
+        Does nothing where there is room, or on another disk than the cache's. Never fails.
+        """
+        try:
+            if not self._home.shares_disk(directory) or free_bytes(directory) >= needed:
+                return
+            self._home.ensure_fit()
+            sweep(self._home.incoming)
+            # Measured again, for an entry may have shared its blocks with a file that stays.
+            while (lacking := needed - free_bytes(directory)) > 0 and self._evict(lacking):
+                _log.info("the object cache gave way: %d bytes were lacking", lacking)
+        except (OSError, PeragoError) as error:
+            self._warn("gave no room", error)
 
     def usage(self) -> tuple[int, int]:
         """How many entries there are and how many bytes of disk they take.
@@ -159,6 +180,14 @@ class ObjectCache:
             sweep(self._home.incoming)
         except (OSError, PeragoError) as error:
             self._warn("was not updated", error)
+
+    def _evict(self, lacking: int) -> bool:
+        scratch = Scratch(self._home.incoming)
+        try:
+            with self._index.changing() as change:
+                return self._settling.give_way(change, scratch, lacking)
+        finally:
+            scratch.remove()
 
     def _drop(self, digest: Digest, fault: str, source: int | None) -> None:
         """Remove a bad entry, unless somebody has put another file in its place."""

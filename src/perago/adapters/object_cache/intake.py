@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 
 from perago.adapters.localfs.copying import create_target, write_whole
-from perago.adapters.object_cache.layout import CacheHome, disk_use, is_digest
+from perago.adapters.object_cache.layout import CacheHome, is_digest
 from perago.adapters.object_cache.scratch import Scratch
 from perago.domain.ids import Digest
+from perago.domain.workspace import disk_use
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -31,11 +32,19 @@ def identity_key(identity: str) -> bytes:
 
 
 class Intake:
-    """The additions of one checkout; may be used by many threads. Made by `ObjectCache.intake`."""
+    """The additions of one checkout; may be used by many threads. Made by `ObjectCache.intake`.
 
-    def __init__(self, home: CacheHome, max_bytes: int) -> None:
+    `keep_free` is what the checkout itself will write to `directory`: room that the cache leaves.
+    """
+
+    def __init__(
+        self, home: CacheHome, max_bytes: int, *, keep_free: int = 0, directory: Path | None = None
+    ) -> None:
         self._home = home
         self._max_bytes = max_bytes
+        self._keep_free = keep_free
+        self._directory = directory
+        self._shares_disk: bool | None = None
         self._guard = threading.Lock()
         self._scratch: Scratch | None = None
         self._reserved = 0
@@ -57,7 +66,7 @@ class Intake:
             try:
                 self._home.ensure_fit()
                 scratch = self._make_scratch()
-                if self._home.spare_bytes() < needed:
+                if self._spare_bytes() < needed:
                     self.lacked_room = True
                     return None
                 writer = CacheWriter(self, scratch.new_name(), expected_size)
@@ -67,6 +76,11 @@ class Intake:
             self._reserved += needed
             self._open_writers.add(writer)
             return writer
+
+    def note_written(self, size: int) -> None:
+        """The checkout has written a file of this size: so much less must stay free."""
+        with self._guard:
+            self._keep_free -= disk_use(size)
 
     def accept(self, writer: CacheWriter, identity: str, digest: Digest) -> None:
         """Take over the file of a writer."""
@@ -107,6 +121,20 @@ class Intake:
             if self._scratch is not None:
                 self._scratch.remove()
                 self._scratch = None
+
+    def _spare_bytes(self) -> int:
+        """What the disk has left when all that is under way is written."""
+        if self._shares_disk is None:
+            self._shares_disk = self._directory is not None and self._home.shares_disk(
+                self._directory
+            )
+        # What a writer has got lies in the workspace too, where it still counts as missing.
+        times = 2 if self._shares_disk else 1
+        promised = sum(
+            writer.expected_size - times * writer.written for writer in self._open_writers
+        )
+        keep_free = self._keep_free if self._shares_disk else 0
+        return self._home.spare_bytes() - promised - keep_free
 
     def _make_scratch(self) -> Scratch:
         if self._scratch is None:

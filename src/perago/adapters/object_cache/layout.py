@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from perago.adapters.localfs.disks import is_same_disk
 from perago.domain.errors import EnvironmentUnfitError
 
 _TAG = (
@@ -31,7 +32,6 @@ _TAG = (
     "# Perago's object cache: all that is here can be downloaded again.\n"
 )
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_BLOCK_BYTES = 4096
 _LARGEST_RESERVE_BYTES = 2**30
 _RESERVE_SHARE = 20
 _LOCK_SECONDS = 30.0
@@ -41,14 +41,6 @@ _LONGEST_PAUSE_SECONDS = 0.05
 def is_digest(text: str) -> bool:
     """Whether this can be a digest. One that a server told us may be anything, even a path."""
     return _DIGEST.fullmatch(text) is not None
-
-
-def disk_use(size: int) -> int:
-    """What a file of this size takes on disk: whole blocks, and one for an empty file's name.
-
-    Not `st_blocks`: some file systems tell it only after they have written the file out.
-    """
-    return max(1, -(-size // _BLOCK_BYTES)) * _BLOCK_BYTES
 
 
 class CacheHome:
@@ -80,6 +72,10 @@ class CacheHome:
         found = os.statvfs(self.incoming)
         reserve = min(_LARGEST_RESERVE_BYTES, found.f_blocks * found.f_frsize // _RESERVE_SHARE)
         return found.f_bavail * found.f_frsize - reserve
+
+    def shares_disk(self, directory: Path) -> bool:
+        """Whether what is written to a directory takes room from the cache."""
+        return self.root.exists() and is_same_disk(self.root, directory)
 
     def ensure_fit(self) -> None:
         """Make the directories, and refuse those of others, once per process."""

@@ -13,8 +13,10 @@ from pathlib import Path
 
 from perago.adapters.object_cache.index import Change
 from perago.adapters.object_cache.intake import Intake
-from perago.adapters.object_cache.layout import CacheHome, disk_use, is_digest, remove_entry
+from perago.adapters.object_cache.layout import CacheHome, is_digest, remove_entry
+from perago.adapters.object_cache.scratch import Scratch
 from perago.domain.ids import Digest
+from perago.domain.workspace import disk_use
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +42,18 @@ class Settling:
         if gone:
             change.forget(gone)
 
+    def give_way(self, change: Change, scratch: Scratch, lacking: int) -> bool:
+        """Evict entries that take at least so much; False if there was none."""
+        gone: list[Digest] = []
+        for digest, disk in change.from_oldest():
+            if lacking <= 0:
+                break
+            self._take_away(digest, scratch)
+            lacking -= disk
+            gone.append(digest)
+        change.forget(gone)
+        return bool(gone)
+
     def _place(self, digest: Digest, temporary: Path) -> bool:
         """Give a file its name, instead of whatever had it; False if that is impossible."""
         target = Path(self._home.object_file(digest))
@@ -58,8 +72,7 @@ class Settling:
     def _evict(self, change: Change, intake: Intake) -> Iterator[Digest]:
         """Take entries away, least recently used first, and say which.
 
-        A disk that is nearly full is as good a reason as a cache that is. The files only move to
-        the intake's directory: large ones take long to remove, and by then the lock is free.
+        A disk that is nearly full is as good a reason as a cache that is.
         """
         _entries, total = change.totals()
         limit = min(self._max_bytes, total + min(0, self._home.spare_bytes()))
@@ -70,8 +83,12 @@ class Settling:
         for digest, disk in change.from_oldest():
             if total <= low or (total <= limit and digest in intake.files):
                 return
-            if is_digest(digest):
-                with suppress(FileNotFoundError):
-                    Path(self._home.object_file(digest)).rename(scratch.new_name())
+            self._take_away(digest, scratch)
             total -= disk
             yield digest
+
+    def _take_away(self, digest: Digest, scratch: Scratch) -> None:
+        # It only moves: a large file takes long to remove, and by then the lock is free.
+        if is_digest(digest):
+            with suppress(FileNotFoundError):
+                Path(self._home.object_file(digest)).rename(scratch.new_name())

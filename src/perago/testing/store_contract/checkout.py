@@ -119,6 +119,23 @@ class CheckoutContract:
         bench.store.checkout(repository, head, files, directory, on_transfer)
         assert moved == [4, sum(map(len, contents.values()))]
 
+    @pytest.mark.parametrize("needed", [0, 1 << 60], ids=["nothing", "more than there is"])
+    def test_making_room_takes_nothing_that_anybody_needs(
+        self, bench: StoreBench, needed: int
+    ) -> None:
+        contents = {"a": _SMALL, "b": _LARGE}
+        repository, directory = bench.repository(contents), bench.empty_directory()
+        head = bench.head(repository)
+        bench.checkout(repository, head, directory)
+        for place in (directory, directory / "no" / "such"):
+            bench.store.make_room(place, needed)
+        assert files_below(directory) == contents
+        assert not (directory / "no").exists()
+        again = bench.empty_directory()
+        bench.checkout(repository, head, again)
+        assert files_below(again) == contents
+        assert bench.contents(repository, head) == contents
+
     def test_a_checkout_of_what_is_not_there_names_it(self, bench: StoreBench) -> None:
         repository, directory = bench.repository({"a": b"1"}), bench.empty_directory()
         head = bench.head(repository)

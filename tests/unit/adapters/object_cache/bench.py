@@ -8,8 +8,8 @@ from pathlib import Path
 from blake3 import blake3
 
 from perago.adapters.object_cache import CacheWriter, Intake, ObjectCache
-from perago.adapters.object_cache.layout import disk_use
 from perago.domain.ids import Digest
+from perago.domain.workspace import disk_use
 
 BLOCK = disk_use(1)
 PLENTY = 1 << 30

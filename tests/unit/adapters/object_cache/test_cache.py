@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from perago.adapters.object_cache import ObjectCache
-from perago.adapters.object_cache.layout import disk_use
 from perago.domain.ids import Digest
+from perago.domain.workspace import disk_use
 from tests.unit.adapters.object_cache.bench import (
     BLOCK,
     Bench,

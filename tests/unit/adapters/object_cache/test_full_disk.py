@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.adapters.object_cache.bench import Bench, digest_of
+from tests.unit.adapters.object_cache.bench import Bench, digest_of, object_files
 
 PRELUDE = """
 import errno, logging, resource, signal, sys
@@ -52,6 +52,12 @@ try:
     bench.cache.usage()
 except EnvironmentUnfitError as error:
     print("unfit")
+"""
+
+AT_AN_EVICTION = """
+bench.fill({"small": SMALL, "large": LARGE})
+limit(1000)
+bench.cache.give_way(bench.files, 1 << 60)
 """
 
 AT_THE_TARGET = """
@@ -104,6 +110,15 @@ def test_an_index_that_cannot_be_written_fails_nothing(
     assert "{}" in said
     if opened == "new":
         assert said[-1] == "unfit"
+    assert_recovers(bench)
+
+
+def test_room_is_given_also_where_the_index_cannot_be_written(
+    bench: Bench, project_root: Path
+) -> None:
+    said = run_out_of_space(bench, project_root, AT_AN_EVICTION)
+    assert said[0].startswith("WARNING the object cache in ")
+    assert object_files(bench.directory) == {}
     assert_recovers(bench)
 
 

@@ -192,6 +192,10 @@ class EmbeddedWorkspaceStore:
                 {path: wanted[entry.path] for path, entry in files.items()}, directory, on_transfer
             )
 
+    def make_room(self, directory: Path, needed: int) -> None:
+        # What lies in the home is the only copy.
+        pass
+
     def commit_changes(
         self,
         repository: RepositoryName,
