@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from perago.app.room import ensure_room
 from perago.domain.changes import ChangeSet, diff_trees
-from perago.domain.errors import NothingChangedError, UsageError
+from perago.domain.errors import NothingChangedError, StoreError, UsageError
 from perago.domain.ids import (
     BranchName,
     CommitId,
@@ -21,7 +21,7 @@ from perago.domain.ids import (
     RelativePath,
     RepositoryName,
 )
-from perago.domain.publication import Commit
+from perago.domain.publication import IMPORT_METADATA, Commit
 from perago.domain.workspace import ObjectEntry, Prefix, map_objects
 from perago.ports import LocalDisk, LocalFile, LocalTree, OnTransfer, WorkspaceStore
 
@@ -65,17 +65,24 @@ def import_directory(
     if not writes and not deletes:
         return None
     try:
-        return store.commit_changes(
+        made = store.commit_changes(
             repository,
             request.branch,
             writes=writes,
             deletes=deletes,
             message=request.message,
-            metadata={},
+            metadata=IMPORT_METADATA,
             on_transfer=on_transfer,
         )
     except NothingChangedError:  # somebody else imported the same meanwhile
         return None
+    if made.parents != (head.id,):
+        raise StoreError(
+            f"imported as {made.id}, but {repository}/{request.branch} had moved on meanwhile: "
+            "this commit stands on another one than was looked at",
+            hint=f"look at `perago store log {repository}@{request.branch}`",
+        )
+    return made
 
 
 def _find_same(

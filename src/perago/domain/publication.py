@@ -151,6 +151,11 @@ def read_logical_task(metadata: Mapping[str, str]) -> LogicalTask | None:
     )
 
 
+IMPORT_METADATA: Mapping[str, str] = {f"{METADATA_PREFIX}phase": "import"}
+"""What a person's import says of itself: it is no attempt's, so it is never taken for an abandoned
+publication and replaced."""
+
+
 class PublicationPhase(StrEnum):
     """Which commit of a publication the metadata is on; for people who read a history."""
 

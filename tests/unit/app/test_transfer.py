@@ -11,13 +11,22 @@ import pytest
 from perago.adapters.localfs.scan import scan_directory
 from perago.adapters.localfs.tree_index import TreeIndex
 from perago.app.transfer import ImportRequest, export_directory, import_directory
+from perago.domain.attempt import LogicalTask
 from perago.domain.errors import (
     InsufficientDiskError,
     NothingChangedError,
+    StoreError,
     UnmappableObjectError,
 )
-from perago.domain.ids import BranchName, CommitId, ObjectPath, RelativePath, RepositoryName
-from perago.domain.publication import Commit
+from perago.domain.ids import (
+    BranchName,
+    CommitId,
+    ObjectPath,
+    RelativePath,
+    RepositoryName,
+    WorkflowId,
+)
+from perago.domain.publication import Commit, Refuse, build_workspace_publication_plan
 from perago.domain.workspace import ObjectEntry, Prefix
 from perago.ports import LocalFile, LocalTree, OnTransfer
 from perago.testing import FakeClock, MemoryWorkspaceStore
@@ -50,6 +59,37 @@ class OvertakenStore(MemoryWorkspaceStore):
         on_transfer: OnTransfer,
     ) -> Commit:
         raise NothingChangedError("there is nothing to commit")
+
+
+class RacedStore(MemoryWorkspaceStore):
+    """As a soft store may: somebody else commits in between, and so does the import."""
+
+    def commit_changes(
+        self,
+        repository: RepositoryName,
+        branch: BranchName,
+        *,
+        writes: Mapping[ObjectPath, LocalFile],
+        deletes: Collection[ObjectPath],
+        message: str,
+        metadata: Mapping[str, str],
+        on_transfer: OnTransfer,
+    ) -> Commit:
+        first, *rest = writes.items()
+
+        def commit(changed: Mapping[ObjectPath, LocalFile]) -> Commit:
+            return super(RacedStore, self).commit_changes(
+                repository,
+                branch,
+                writes=changed,
+                deletes=deletes,
+                message=message,
+                metadata=metadata,
+                on_transfer=on_transfer,
+            )
+
+        commit(dict([first]))
+        return commit(dict(rest))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,3 +239,30 @@ def test_an_export_of_twins_is_refused_where_the_file_system_folds_case(
         export(store, tmp_path / "out", FakeDisk(folds_case=True))
 
     assert not (tmp_path / "out").exists()
+
+
+def test_an_import_that_was_raced_is_told(directory: Path) -> None:
+    store = RacedStore(FakeClock())
+    store.create_repository(LAB)
+
+    with pytest.raises(StoreError, match="had moved on meanwhile") as caught:
+        load(store, directory)
+
+    assert store.head(LAB, MAIN).id in caught.value.message
+    assert "perago store log lab@main" in (caught.value.hint or "")
+
+
+def test_an_import_is_never_taken_for_an_abandoned_publication(
+    store: MemoryWorkspaceStore, directory: Path
+) -> None:
+    before = store.head(LAB, MAIN).id
+    load(store, directory)
+
+    plan = build_workspace_publication_plan(
+        input_ref=before,
+        head=store.head(LAB, MAIN),
+        logical_task=LogicalTask(workflow_id=WorkflowId("w"), reference_name="step", iteration=0),
+        staged=None,
+    )
+
+    assert isinstance(plan, Refuse)
