@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 
 from blake3 import blake3
@@ -24,8 +25,13 @@ from perago.adapters.localfs.copying import open_source
 from perago.domain.ids import BranchName, ObjectPath, RepositoryName
 from perago.ports import LocalFile, OnTransfer
 
-_Send = Callable[[OnBytes], None]
-"""Sends one file, or one part of a big one."""
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What is sent, and tried again, by itself: a file, or one part of a big one."""
+
+    path: ObjectPath
+    send: Callable[[OnBytes], None]
 
 
 def upload_files(
@@ -44,8 +50,9 @@ def upload_files(
         transfers = Transfers(concurrency, data.patience, lambda _, count: on_transfer(0, count))
         transfers.run(
             uploads.plan(writes),
-            lambda send, on_bytes: send(on_bytes),
-            total=uploads.count(writes),
+            lambda piece, on_bytes: piece.send(on_bytes),
+            total=len(writes),
+            object_of=lambda piece: piece.path,
         )
 
 
@@ -66,12 +73,7 @@ class _Uploads:
         self._stack = stack
         self._on_transfer = on_transfer
 
-    def count(self, writes: Mapping[ObjectPath, LocalFile]) -> int:
-        """How many pieces there are."""
-        plans = (self._plan_parts(file) for file in writes.values())
-        return sum(1 if plan is None else len(plan.numbers) for plan in plans)
-
-    def plan(self, writes: Mapping[ObjectPath, LocalFile]) -> Iterator[_Send]:
+    def plan(self, writes: Mapping[ObjectPath, LocalFile]) -> Iterator[_Piece]:
         """The pieces, those of big files first, so that none of them is alone in the end."""
         for path, file in writes.items():
             if (plan := self._plan_parts(file)) is not None:
@@ -79,10 +81,10 @@ class _Uploads:
                 upload = MultipartUpload(self._data, target, file, plan)
                 self._stack.callback(upload.close)
                 for number in plan.numbers:
-                    yield partial(self._send_part, upload, target, file, number)
+                    yield _Piece(path, partial(self._send_part, upload, target, file, number))
         for path, file in writes.items():
             if self._plan_parts(file) is None:
-                yield partial(self._send_whole, self._describe(path, file), file)
+                yield _Piece(path, partial(self._send_whole, self._describe(path, file), file))
 
     def _plan_parts(self, file: LocalFile) -> PartPlan | None:
         """How a file is cut; None where it is sent in one piece."""
