@@ -6,22 +6,21 @@ read, before its last byte is sent, and the server's MD5 of what arrived is comp
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from blake3 import blake3
-
 from perago.adapters.lakefs.data_plane import DataPlane
 from perago.adapters.lakefs.multipart import MultipartUpload, garbled
 from perago.adapters.lakefs.part_upload import NewObject
-from perago.adapters.lakefs.parted_file import PartPlan, plan_parts, refuse_file
+from perago.adapters.lakefs.parted_file import (
+    PartedFile,
+    PartPlan,
+    plan_parts,
+    plan_whole,
+)
 from perago.adapters.lakefs.transfers import OnBytes, Transfers
-from perago.adapters.lakefs.wire import CHUNK_BYTES
-from perago.adapters.localfs.copying import open_source
 from perago.domain.ids import BranchName, ObjectPath, RepositoryName
 from perago.ports import LocalFile, OnTransfer
 
@@ -117,66 +116,19 @@ class _Uploads:
             self._send_whole(target, file, on_bytes)
 
     def _send_whole(self, target: NewObject, file: LocalFile, on_bytes: OnBytes) -> None:
-        body = _CheckedBody(file, on_bytes)
+        source = PartedFile(file, plan_whole(file.size))
         try:
+            body = source.whole(on_bytes)
             received = self._data.upload(
                 target.repository,
                 target.branch,
                 target.path,
-                iter(body),
+                body,
                 size=target.size,
                 digest=target.digest,
             )
         finally:
-            body.close()
-        if received != body.md5:
+            source.close()
+        if received != body.md5.hex():
             raise garbled(target)
         self._on_transfer(1, 0)
-
-
-class _CheckedBody:
-    """A file's bytes, hashed as they go; ends early with an error when they are not as scanned."""
-
-    def __init__(self, file: LocalFile, on_bytes: OnBytes) -> None:
-        self._file = file
-        self._on_bytes = on_bytes
-        self._md5 = hashlib.md5(usedforsecurity=False)
-        try:
-            self._descriptor = open_source(file.path)
-        except OSError as error:
-            refuse_file(file, error.strerror or str(error))
-
-    @property
-    def md5(self) -> str:
-        """The MD5 of everything that was sent."""
-        return self._md5.hexdigest()
-
-    def close(self) -> None:
-        """Let go of the file."""
-        os.close(self._descriptor)
-
-    def __iter__(self) -> Iterator[bytes]:
-        hasher, left = blake3(), self._file.size
-        chunk = self._read(min(CHUNK_BYTES, left + 1))
-        while True:
-            left -= len(chunk)
-            # One byte more than is left is asked for, so that a longer file shows itself.
-            following = self._read(min(CHUNK_BYTES, left + 1)) if chunk and left >= 0 else b""
-            hasher.update(chunk)
-            self._md5.update(chunk)
-            if left < 0 or (not following and left > 0):
-                refuse_file(self._file, "its size changed")
-            if not following and hasher.hexdigest() != self._file.digest:
-                refuse_file(self._file, "its content changed")
-            if chunk:
-                yield chunk
-                self._on_bytes(len(chunk))
-            if not following:
-                return
-            chunk = following
-
-    def _read(self, size: int) -> bytes:
-        try:
-            return os.read(self._descriptor, size)
-        except OSError as error:
-            refuse_file(self._file, error.strerror or str(error))
