@@ -108,9 +108,9 @@ class _Uploads:
         number: int,
         on_bytes: OnBytes,
     ) -> None:
-        if upload.begin():
+        if upload.begin(on_bytes):
             if upload.send(number, on_bytes):
-                upload.complete()
+                upload.complete(on_bytes)
                 self._on_transfer(1, 0)
         elif number == 1:
             self._send_whole(target, file, on_bytes)
