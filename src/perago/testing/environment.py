@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from perago.adapters.localfs.copying import hash_path
 from perago.adapters.localfs.directories import LocalAttemptDirectories
 from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
-from perago.adapters.localfs.hashing import hash_file
 from perago.adapters.spark import LocalSparkSessions, SparkSettings
 from perago.app.attempt_policy import AttemptPolicy
 from perago.app.attempt_ports import AttemptPorts
@@ -159,7 +159,7 @@ class TaskEnvironment:
             raw = content.encode() if isinstance(content, str) else content
             local = source / str(number)
             local.write_bytes(raw)
-            writes[ObjectPath(path)] = LocalFile(path=local, digest=hash_file(local), size=len(raw))
+            writes[ObjectPath(path)] = LocalFile(path=local, digest=hash_path(local), size=len(raw))
         return self.store.commit_changes(
             self.repository,
             self.branch,

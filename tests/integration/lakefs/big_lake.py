@@ -15,7 +15,6 @@ from blake3 import blake3
 from perago.adapters.lakefs import LakeFSConnection, LakeFSWorkspaceStore
 from perago.adapters.lakefs.gateway_upload import GatewayUpload
 from perago.adapters.lakefs.part_upload import NewObject
-from perago.adapters.lakefs.retries import Patience
 from perago.adapters.lakefs.wire import Wire
 from perago.domain.ids import (
     BranchName,
@@ -103,7 +102,7 @@ class BigLake:
             digest=Digest(""),
         )
         wire = Wire(self.connection)
-        upload = GatewayUpload(self.connection, wire, target, Patience(0))
+        upload = GatewayUpload(self.connection, wire, target)
         upload.begin()
         etags = [upload.send(n, [part], len(part)) for n, part in enumerate(parts, start=1)]
         upload.complete(etags)

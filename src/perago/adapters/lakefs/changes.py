@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lakefs_sdk.models.commit_creation import CommitCreation
-from lakefs_sdk.models.path_list import PathList
 
 from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.connection import LakeFSConnection
 from perago.adapters.lakefs.data_plane import DataPlane
-from perago.adapters.lakefs.history import PAGE, History, to_commit
+from perago.adapters.lakefs.deletes import Deletes
+from perago.adapters.lakefs.history import History, to_commit
 from perago.adapters.lakefs.publication import Publication
 from perago.adapters.lakefs.upload import upload_files
 from perago.domain.errors import (
@@ -127,7 +127,8 @@ class ChangeWriter:
             concurrency=self._concurrency,
             on_transfer=on_transfer,
         )
-        self._delete_objects(repository, branch, sorted(changes.deletes))
+        deletes = Deletes(self._api, self._data.patience, repository, branch)
+        deletes.run(sorted(changes.deletes))
         self._check_uncommitted(repository, branch, changes)
         made = self._send_commit(repository, branch, head, changes)
         if made.parents != (head,):
@@ -135,22 +136,6 @@ class ChangeWriter:
                 repository=repository, branch=branch, expected=head, actual=made.id
             )
         return made
-
-    def _delete_objects(
-        self, repository: RepositoryName, branch: BranchName, paths: list[ObjectPath]
-    ) -> None:
-        asked = Asked(
-            what=f"delete objects on {repository}/{branch}",
-            missing=f"no branch {branch!r} in repository {repository!r}",
-        )
-        for start in range(0, len(paths), PAGE):
-            batch = PathList(paths=paths[start : start + PAGE])
-            answer = self._api.repeat(
-                asked, self._api.objects.delete_objects, repository, branch, batch
-            )
-            if answer.errors:
-                first = answer.errors[0]
-                raise StoreError(f"could not delete {first.path!r}: {first.message}")
 
     def _check_uncommitted(
         self, repository: RepositoryName, branch: BranchName, changes: Changes

@@ -120,18 +120,17 @@ class DataPlane:
         )
 
     def begin_parts(self, target: NewObject) -> PartUpload:
-        """Begin an upload in parts."""
+        """Begin an upload in parts; once, and it may be tried again."""
         if self._blocks is not None and self._presigning.uploads:
             presigned = PresignedUpload(
                 self._api,
                 self._blocks,
                 target,
-                patience=self.patience,
                 timeout_seconds=self._connection.timeout_seconds,
             )
             presigned.begin()
             return presigned
-        upload = GatewayUpload(self._connection, self._wire, target, self.patience)
+        upload = GatewayUpload(self._connection, self._wire, target)
         upload.begin()
         return upload
 

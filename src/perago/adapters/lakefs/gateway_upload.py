@@ -10,7 +10,7 @@ from urllib.parse import quote
 from perago.adapters.lakefs.answers import Asked, RetryAfter, TransientError, explain_nonsense
 from perago.adapters.lakefs.connection import LakeFSConnection
 from perago.adapters.lakefs.part_upload import CONTENT_TYPE, DIGEST_KEY, NewObject
-from perago.adapters.lakefs.retries import Patience
+from perago.adapters.lakefs.retries import once
 from perago.adapters.lakefs.signing import Signer
 from perago.adapters.lakefs.wire import Request, Wire
 from perago.domain.errors import StoreUnavailableError
@@ -21,12 +21,9 @@ _UPLOAD_ID = re.compile(r"<UploadId>([^<]+)</UploadId>")
 class GatewayUpload:
     """One upload; a `PartUpload`."""
 
-    def __init__(
-        self, connection: LakeFSConnection, wire: Wire, target: NewObject, patience: Patience
-    ) -> None:
+    def __init__(self, connection: LakeFSConnection, wire: Wire, target: NewObject) -> None:
         self._wire = wire
         self._target = target
-        self._patience = patience
         self._signer = Signer(
             access_key_id=connection.access_key_id,
             secret_access_key=connection.secret_access_key,
@@ -43,11 +40,8 @@ class GatewayUpload:
             f"x-amz-meta-{DIGEST_KEY}": self._target.digest,
         }
         asked = self._asked("begin to ")
-        answer = self._patience.retry(
-            lambda: self._wire.send(
-                self._request("POST", "uploads=", headers=headers), asked, expected=200
-            )
-        )
+        request = self._request("POST", "uploads=", headers=headers)
+        answer = self._wire.send(request, asked, expected=200)
         found = _UPLOAD_ID.search(answer.data.decode("utf-8", "replace"))
         if found is None:
             raise explain_nonsense(asked, "no upload id")
@@ -82,7 +76,8 @@ class GatewayUpload:
     def abort(self) -> None:
         request = self._request("DELETE", f"uploadId={self._id}")
         asked = self._asked("give up to ")
-        self._patience.retry(lambda: self._wire.send(request, asked, expected=204))
+        # Once: it is a courtesy, and a server that is away is not waited for upload by upload.
+        once(lambda: self._wire.send(request, asked, expected=204))
 
     def _asked(self, prefix: str = "") -> Asked:
         return Asked(what=prefix + self._target.what, missing=self._target.missing)

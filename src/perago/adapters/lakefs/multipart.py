@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
+from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from blake3 import blake3
 
@@ -26,9 +28,11 @@ from perago.domain.errors import (
     StoreError,
     StoreUnavailableError,
 )
+from perago.domain.ids import Digest
 from perago.ports import LocalFile
 
 _log = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
 
 
 class MultipartUpload:
@@ -43,15 +47,25 @@ class MultipartUpload:
         self._source: PartedFile | None = None
         self._upload: PartUpload | None = None
         self._refused = False
+        self._failure: StoreUnavailableError | None = None
         self._etags: dict[int, str] = {}
         self._md5s: dict[int, bytes] = {}
         self._unproven: set[int] = set()
 
-    def begin(self) -> bool:
-        """Begin unless it has begun; whether the server takes parts of this file."""
+    def begin(self, on_bytes: OnBytes) -> bool:
+        """Begin unless it has begun; whether the server takes parts of this file.
+
+        Where the server is away, all that wait for this hear of it from the first that tried.
+        """
         with self._lock:
+            if self._failure is not None:
+                raise self._failure
             if self._upload is None and not self._refused:
-                self._upload = self._begin()
+                try:
+                    self._begin(on_bytes)
+                except StoreUnavailableError as error:
+                    self._failure = error
+                    raise
             return not self._refused
 
     def send(self, number: int, on_bytes: OnBytes) -> bool:
@@ -64,16 +78,13 @@ class MultipartUpload:
             self._note(number, etag, body.md5)
             return len(self._etags) == len(self._plan.numbers)
 
-    def complete(self) -> None:
+    def complete(self, on_bytes: OnBytes) -> None:
         """Make the object, and see that it is the file."""
         if len(self._unproven) < len(self._etags):
             for number in sorted(self._unproven):
-                self._data.patience.retry(partial(self.send, number, _unheard))
-        self._data.patience.retry(self._complete)
-        self._upload = None
+                self._retry(partial(self.send, number, _silent(on_bytes)), on_bytes)
+        self._retry(partial(self._complete, on_bytes), on_bytes)
         self.close()
-        if self._unproven:
-            self._data.patience.retry(self._read_back)
 
     def close(self) -> None:
         """Let go of the file, and of an upload that was not completed."""
@@ -87,17 +98,29 @@ class MultipartUpload:
             except PeragoError as error:
                 _log.warning("parts of an upload may be left on the server: %s", error.message)
 
-    def _begin(self) -> PartUpload | None:
-        self._source = self._source or PartedFile(self._file, self._plan)
+    def _begin(self, on_bytes: OnBytes) -> None:
+        source = PartedFile(self._file, self._plan)
         try:
-            return self._data.begin_parts(self._target)
+            self._upload = self._retry(partial(self._data.begin_parts, self._target), on_bytes)
+            self._source = source
         except StoreUnavailableError:
             raise
         except StoreError as error:
             # The server's API has the last word: it takes the file in one piece, or says why not.
             _log.warning("%s; sending it in one piece", error.message)
             self._refused = True
-            return None
+        finally:
+            if self._source is None:
+                source.close()
+
+    def _retry(self, call: Callable[[], _Result], on_bytes: OnBytes) -> _Result:
+        """Try again as long as there is patience, and nothing else has failed."""
+
+        def call_unless_stopped() -> _Result:
+            on_bytes(0)
+            return call()
+
+        return self._data.patience.retry(call_unless_stopped)
 
     def _note(self, number: int, etag: str, md5: bytes) -> None:
         """Keep what proves a part.
@@ -114,43 +137,56 @@ class MultipartUpload:
         self._etags[number] = etag
         self._md5s[number] = md5
 
-    def _complete(self) -> None:
+    def _complete(self, on_bytes: OnBytes) -> None:
         assert self._upload is not None
+        is_there = partial(self._is_there, on_bytes)
         try:
             self._upload.complete([self._etags[number] for number in self._plan.numbers])
         except (TransientError, StoreError):
             # Where only the answer was lost, the upload is gone and the object is there.
-            if not self._is_there():
+            if not self._retry(is_there, on_bytes):
                 raise
+            self._upload = None
             return
-        if not self._is_there():
+        self._upload = None
+        if not self._retry(is_there, on_bytes):
             raise garbled(self._target).error
 
-    def _is_there(self) -> bool:
-        """Whether the branch has the object, as far as the server's description tells."""
+    def _is_there(self, on_bytes: OnBytes) -> bool:
+        """Whether the branch has the object, whole."""
         try:
             found = self._data.stat(self._target)
         except NotFoundInStoreError:
             return False
+        if (found.size, found.digest) != (self._target.size, self._target.digest):
+            return False
+        return self._is_proven(found.checksum) or self._read_back(on_bytes) == found.digest
+
+    def _is_proven(self, checksum: str) -> bool:
+        """Whether a checksum is made of the MD5s of our parts.
+
+        Some block stores have checksums of their own, for parts (those that encrypt) or for whole
+        objects (Azure's): they prove nothing, and disprove nothing.
+        """
         every = b"".join(self._md5s[number] for number in self._plan.numbers)
         expected = hashlib.md5(every, usedforsecurity=False).hexdigest()
         # The gateway leaves the number of parts away from the ETag, the API does not.
-        proven = bool(self._unproven) or found.checksum.partition("-")[0] == expected
-        return proven and (found.size, found.digest) == (self._target.size, self._target.digest)
+        return not self._unproven and checksum.partition("-")[0] == expected
 
-    def _read_back(self) -> None:
+    def _read_back(self, on_bytes: OnBytes) -> Digest:
         target, hasher = self._target, blake3()
         with self._data.open(
             target.repository, target.branch, target.path, size=target.size
         ) as body:
             while chunk := body.read(CHUNK_BYTES):
                 hasher.update(chunk)
-        if hasher.hexdigest() != target.digest:
-            raise garbled(target).error
+                on_bytes(0)
+        return Digest(hasher.hexdigest())
 
 
-def _unheard(_count: int) -> None:
+def _silent(on_bytes: OnBytes) -> OnBytes:
     """The bytes of a part that is sent again were reported when it was sent first."""
+    return lambda _count: on_bytes(0)
 
 
 def garbled(target: NewObject) -> TransientError:

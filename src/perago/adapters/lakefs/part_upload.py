@@ -68,5 +68,5 @@ class PartUpload(Protocol):
         ...
 
     def abort(self) -> None:
-        """Have the server forget the parts."""
+        """Have the server forget the parts; sent once."""
         ...

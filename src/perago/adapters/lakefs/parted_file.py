@@ -1,8 +1,9 @@
-"""Reads a file that goes up in parts, from many threads, in flat memory.
+"""Reads a file that goes up whole or in parts, from many threads, in flat memory.
 
-Invariant: what is sent is what was scanned. The file is read twice, the second time from the page
-cache: once in order, for the digest of the whole file and one of every part, and once to send the
-part, whose digest must be the same again before its last bytes go out.
+Invariant: what is sent is what was scanned. A file in parts is read twice, the second time from the
+page cache: once in order, for the digest of the whole file and one of every part, and once to send
+the part, whose digest must be the same again before its last bytes go out. One that goes up whole
+is read once, for its digest is known.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from typing import NoReturn
 from blake3 import blake3
 
 from perago.adapters.lakefs.transfers import OnBytes
-from perago.adapters.lakefs.wire import CHUNK_BYTES
 from perago.adapters.localfs.copying import open_source
 from perago.domain.errors import UnpublishableFileError
 from perago.ports import LocalFile
+
+_PIECE_BYTES = 128 * 1024
+"""A time-out is for one piece, so a slow connection must get one through in that time."""
 
 _MOST_PARTS = 10_000
 """What S3 allows."""
@@ -42,6 +45,11 @@ class PartPlan:
         """Where a part begins, and where the next one does."""
         start = (number - 1) * self.part_bytes
         return start, min(start + self.part_bytes, self.size)
+
+
+def plan_whole(size: int) -> PartPlan:
+    """One part for all of a file."""
+    return PartPlan(size=size, part_bytes=max(1, size))
 
 
 def plan_parts(size: int, part_bytes: int) -> PartPlan:
@@ -66,6 +74,11 @@ class PartedFile:
         except OSError as error:
             refuse_file(file, error.strerror or str(error))
 
+    def whole(self, on_bytes: OnBytes) -> PartBody:
+        """All of the file to send, where it was cut into one part."""
+        assert len(self.plan.numbers) == 1
+        return PartBody(self, 1, bytes.fromhex(self.file.digest), on_bytes)
+
     def body_of(self, number: int, on_bytes: OnBytes) -> PartBody:
         """One part to send; the file is checked up to its end first."""
         with self._lock:
@@ -78,13 +91,18 @@ class PartedFile:
         start, end = self.plan.span_of(number)
         while start < end:
             try:
-                chunk = os.pread(self._descriptor, min(CHUNK_BYTES, end - start), start)
+                chunk = os.pread(self._descriptor, min(_PIECE_BYTES, end - start), start)
             except OSError as error:
                 refuse_file(self.file, error.strerror or str(error))
             if not chunk:
                 refuse_file(self.file, "its size changed")
             start += len(chunk)
             yield chunk
+
+    def check_size(self) -> None:
+        """See that the file is as long as it was."""
+        if os.fstat(self._descriptor).st_size != self.file.size:
+            refuse_file(self.file, "its size changed")
 
     def close(self) -> None:
         """Let go of the file."""
@@ -97,15 +115,16 @@ class PartedFile:
             self._whole.update(chunk)
             part.update(chunk)
         if number == len(self.plan.numbers):
-            if os.fstat(self._descriptor).st_size != self.file.size:
-                refuse_file(self.file, "its size changed")
+            self.check_size()
             if self._whole.hexdigest() != self.file.digest:
                 refuse_file(self.file, "its content changed")
         self._digests.append(part.digest())
 
 
 class PartBody:
-    """The bytes of one part, hashed as they are sent."""
+    """The bytes of one part, hashed as they are sent; an error instead of the last ones where they
+    are not as scanned.
+    """
 
     def __init__(self, source: PartedFile, number: int, digest: bytes, on_bytes: OnBytes) -> None:
         self._source = source
@@ -123,14 +142,22 @@ class PartBody:
 
     def __iter__(self) -> Iterator[bytes]:
         hasher, left = blake3(), self.size
+        if not left:
+            self._check(hasher.digest())
         for chunk in self._source.read(self._number):
             hasher.update(chunk)
             self._md5.update(chunk)
             left -= len(chunk)
-            if not left and hasher.digest() != self._digest:
-                refuse_file(self._source.file, "its content changed")
+            if not left:
+                self._check(hasher.digest())
             yield chunk
             self._on_bytes(len(chunk))
+
+    def _check(self, digest: bytes) -> None:
+        """See that all is as scanned, before the last bytes go out."""
+        self._source.check_size()
+        if digest != self._digest:
+            refuse_file(self._source.file, "its content changed")
 
 
 def refuse_file(file: LocalFile, reason: str) -> NoReturn:

@@ -11,7 +11,7 @@ from perago.adapters.lakefs.answers import Asked, translated
 from perago.adapters.lakefs.block_store import BlockStore
 from perago.adapters.lakefs.part_upload import CONTENT_TYPE, DIGEST_KEY, NewObject
 from perago.adapters.lakefs.raw_api import JSON, RawApi, as_json
-from perago.adapters.lakefs.retries import Patience
+from perago.adapters.lakefs.retries import once
 from perago.adapters.lakefs.wire import Request
 
 
@@ -24,13 +24,11 @@ class PresignedUpload:
         blocks: BlockStore,
         target: NewObject,
         *,
-        patience: Patience,
         timeout_seconds: float,
     ) -> None:
         self._api = api
         self._blocks = blocks
         self._target = target
-        self._patience = patience
         self._timeout_seconds = timeout_seconds
         self._where = (
             *("repositories", target.repository, "branches", target.branch),
@@ -43,7 +41,7 @@ class PresignedUpload:
         """Have the server begin; a lost answer leaves an upload without parts behind."""
         asked = self._asked("begin to ")
         request = self._request("POST", ())
-        found = self._patience.retry(lambda: self._api.send(request, asked, expected=201))
+        found = self._api.send(request, asked, expected=201)
         with translated(asked):
             self._id, self._address = str(found["upload_id"]), str(found["physical_address"])
 
@@ -77,7 +75,8 @@ class PresignedUpload:
     def abort(self) -> None:
         request = self._request("DELETE", (self._id,), {"physical_address": self._address})
         asked = self._asked("give up to ")
-        self._patience.retry(lambda: self._api.send(request, asked, expected=204))
+        # Once: it is a courtesy, and a server that is away is not waited for upload by upload.
+        once(lambda: self._api.send(request, asked, expected=204))
 
     def _asked(self, prefix: str = "") -> Asked:
         return Asked(what=prefix + self._target.what, missing=self._target.missing)

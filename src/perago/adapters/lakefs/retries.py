@@ -42,8 +42,18 @@ class Patience:
         # Set by any thread, and never unset.
         self._has_reached = False
 
-    def retry(self, call: Callable[[], _Result]) -> _Result:
-        """Call until it succeeds; only for calls that may be repeated."""
+    def retry(
+        self,
+        call: Callable[[], _Result],
+        *,
+        least_tries: int = 1,
+        wait: Callable[[float], object] | None = None,
+    ) -> _Result:
+        """Call until it succeeds; only for calls that may be repeated.
+
+        `least_tries` is for a call that may itself take longer than all patience: so often it is
+        tried, unless there is to be no second try at all. `wait` is another way to wait.
+        """
         failures, first_failure = 0, 0.0
         while True:
             try:
@@ -54,17 +64,27 @@ class Patience:
                 failures += 1
                 if failures == 1:
                     first_failure = now
-                wait = _wait_after(failures, failure)
-                if now + wait > first_failure + self._allowed or failures == failure.tries:
+                seconds = _wait_after(failures, failure)
+                spent = now + seconds - first_failure
+                if self._is_used_up(failure, failures, spent, least_tries):
                     raise failure.error from None
-                _log.warning("%s; trying again in %.1f s", failure.error.message, wait)
-                self._sleep(wait)
+                _log.warning("%s; trying again in %.1f s", failure.error.message, seconds)
+                (wait or self._sleep)(seconds)
             except StoreError:
                 self._has_reached = True
                 raise
             else:
                 self._has_reached = True
                 return result
+
+    def _is_used_up(
+        self, failure: TransientError, failures: int, spent: float, least_tries: int
+    ) -> bool:
+        if failure.tries is not None and failures >= failure.tries:
+            return True
+        # From a server that was never reached no call can have been cut.
+        due = least_tries if self._seconds > 0 and self._has_reached else 1
+        return failures >= due and spent > self._allowed
 
     @property
     def _allowed(self) -> float:

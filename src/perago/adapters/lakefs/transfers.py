@@ -1,18 +1,19 @@
-"""Runs the transfers of many objects side by side, in flat memory however many there are.
+"""Transfers many objects side by side, each tried again on its own.
 
-Invariant: an object is tried again on its own; when the tries are used up the others stop soon,
+Invariant: what a failed try moved is taken back. When the tries are used up the others stop soon,
 the error names the objects that failed, and no transfer is still running when it is raised.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from typing import TypeVar
 
 from perago.adapters.lakefs.answers import TransientError
 from perago.adapters.lakefs.retries import Patience
+from perago.adapters.localfs.side_by_side import SideBySide
 from perago.domain.errors import StoreError, StoreUnavailableError
 from perago.ports import OnTransfer
 
@@ -20,24 +21,22 @@ OnBytes = Callable[[int], None]
 _NAMED = 5
 """How many failed objects are waited for and named before the rest is given up."""
 
+_LEAST_TRIES = 3
+"""A transfer may take longer than all patience, and survives a cut or two nevertheless."""
+
 _Item = TypeVar("_Item")
 
 
-class _StoppedError(Exception):
-    """Another transfer failed; never seen outside."""
-
-
 class _Progress:
-    """What one try of one object moved, taken back when the try fails."""
+    """What one try of one item moved, taken back when the try fails."""
 
-    def __init__(self, on_transfer: OnTransfer, stop: threading.Event) -> None:
+    def __init__(self, on_transfer: OnTransfer, check: Callable[[], None]) -> None:
         self._on_transfer = on_transfer
-        self._stop = stop
+        self._check = check
         self._moved = 0
 
     def add(self, count: int) -> None:
-        if self._stop.is_set():
-            raise _StoppedError
+        self._check()
         self._moved += count
         self._on_transfer(0, count)
 
@@ -47,74 +46,68 @@ class _Progress:
 
 
 class Transfers:
-    """A bounded number of threads that share one stream of items."""
+    """A bounded number of transfers at a time; good for one run."""
 
     def __init__(self, concurrency: int, patience: Patience, on_transfer: OnTransfer) -> None:
-        self._concurrency = concurrency
         self._patience = patience
         self._on_transfer = on_transfer
-        self._stop = threading.Event()
+        self._runner = SideBySide(concurrency)
         self._lock = threading.Lock()
-        self._errors: list[Exception] = []
-        self._gave_up: list[StoreError] = []
+        self._gave_up: dict[Hashable, StoreError] = {}
 
     def run(
-        self, items: Iterable[_Item], transfer: Callable[[_Item, OnBytes], None], *, total: int
+        self,
+        items: Iterable[_Item],
+        transfer: Callable[[_Item, OnBytes], None],
+        *,
+        total: int,
+        object_of: Callable[[_Item], Hashable] | None = None,
     ) -> None:
-        """Transfer every item."""
-        shared = iter(items)
-        threads = max(1, min(self._concurrency, total))
-        with ThreadPoolExecutor(threads, thread_name_prefix="perago-transfer") as pool:
-            try:
-                workers = [pool.submit(self._work, shared, transfer) for _ in range(threads)]
-                for worker in workers:
-                    worker.result()
-            finally:
-                # For a caller that is interrupted; otherwise all are done.
-                self._stop.set()
+        """Transfer every item of `total` objects.
+
+        An item is an object of its own, unless `object_of` says which one it is a part of.
+        """
+
+        def work(item: _Item) -> None:
+            name = item if object_of is None else object_of(item)
+            # Without one of its parts an object is lost, so the rest of them is not tried.
+            if name not in self._gave_up:
+                self._transfer(name, partial(transfer, item))
+
+        self._runner.run(items, work)
         self._raise_failures(total)
 
-    def _work(self, shared: Iterator[_Item], transfer: Callable[[_Item, OnBytes], None]) -> None:
-        while not self._stop.is_set():
-            with self._lock:
-                item = next(shared, None)
-            if item is None:
-                return
-            try:
-                self._transfer(item, transfer)
-            except _StoppedError:
-                return
-            except StoreUnavailableError as error:
-                with self._lock:
-                    self._gave_up.append(error)
-                    if len(self._gave_up) >= _NAMED:
-                        self._stop.set()
-            # Whatever it is, it is raised in the caller's thread, after the others have stopped.
-            except Exception as error:  # noqa: BLE001
-                with self._lock:
-                    self._errors.append(error)
-                self._stop.set()
-
-    def _transfer(self, item: _Item, transfer: Callable[[_Item, OnBytes], None]) -> None:
-        progress = _Progress(self._on_transfer, self._stop)
+    def _transfer(self, name: Hashable, transfer: Callable[[OnBytes], None]) -> None:
+        progress = _Progress(self._on_transfer, self._runner.check)
 
         def try_once() -> None:
+            self._runner.check()
             try:
-                transfer(item, progress.add)
+                transfer(progress.add)
             except TransientError:
                 progress.take_back()
                 raise
 
-        self._patience.retry(try_once)
-        self._on_transfer(1, 0)
+        try:
+            self._patience.retry(try_once, least_tries=_LEAST_TRIES, wait=self._runner.wait)
+        except StoreUnavailableError as error:
+            self._give_up(name, error)
+        else:
+            self._on_transfer(1, 0)
+
+    def _give_up(self, name: Hashable, error: StoreError) -> None:
+        with self._lock:
+            self._gave_up.setdefault(name, error)
+            if len(self._gave_up) >= _NAMED:
+                self._runner.stop()
 
     def _raise_failures(self, total: int) -> None:
-        if self._errors:
-            raise self._errors[0]
         if not self._gave_up:
             return
-        shown = "; ".join(error.message for error in self._gave_up[:_NAMED])
+        failed = list(self._gave_up.values())
+        count = f"{len(failed)} or more" if len(failed) >= _NAMED else f"{len(failed)}"
+        shown = "; ".join(error.message for error in failed[:_NAMED])
         raise StoreUnavailableError(
-            f"{len(self._gave_up)} or more of {total} objects could not be transferred: {shown}",
+            f"{count} of {total} objects could not be transferred: {shown}",
             hint="look at the server and at the network; then try again",
         )

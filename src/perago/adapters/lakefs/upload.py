@@ -6,26 +6,31 @@ read, before its last byte is sent, and the server's MD5 of what arrived is comp
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
-
-from blake3 import blake3
 
 from perago.adapters.lakefs.data_plane import DataPlane
 from perago.adapters.lakefs.multipart import MultipartUpload, garbled
 from perago.adapters.lakefs.part_upload import NewObject
-from perago.adapters.lakefs.parted_file import PartPlan, plan_parts, refuse_file
+from perago.adapters.lakefs.parted_file import (
+    PartedFile,
+    PartPlan,
+    plan_parts,
+    plan_whole,
+)
 from perago.adapters.lakefs.transfers import OnBytes, Transfers
-from perago.adapters.lakefs.wire import CHUNK_BYTES
-from perago.adapters.localfs.copying import open_source
 from perago.domain.ids import BranchName, ObjectPath, RepositoryName
 from perago.ports import LocalFile, OnTransfer
 
-_Send = Callable[[OnBytes], None]
-"""Sends one file, or one part of a big one."""
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What is sent, and tried again, by itself: a file, or one part of a big one."""
+
+    path: ObjectPath
+    send: Callable[[OnBytes], None]
 
 
 def upload_files(
@@ -44,8 +49,9 @@ def upload_files(
         transfers = Transfers(concurrency, data.patience, lambda _, count: on_transfer(0, count))
         transfers.run(
             uploads.plan(writes),
-            lambda send, on_bytes: send(on_bytes),
-            total=uploads.count(writes),
+            lambda piece, on_bytes: piece.send(on_bytes),
+            total=len(writes),
+            object_of=lambda piece: piece.path,
         )
 
 
@@ -66,12 +72,7 @@ class _Uploads:
         self._stack = stack
         self._on_transfer = on_transfer
 
-    def count(self, writes: Mapping[ObjectPath, LocalFile]) -> int:
-        """How many pieces there are."""
-        plans = (self._plan_parts(file) for file in writes.values())
-        return sum(1 if plan is None else len(plan.numbers) for plan in plans)
-
-    def plan(self, writes: Mapping[ObjectPath, LocalFile]) -> Iterator[_Send]:
+    def plan(self, writes: Mapping[ObjectPath, LocalFile]) -> Iterator[_Piece]:
         """The pieces, those of big files first, so that none of them is alone in the end."""
         for path, file in writes.items():
             if (plan := self._plan_parts(file)) is not None:
@@ -79,10 +80,10 @@ class _Uploads:
                 upload = MultipartUpload(self._data, target, file, plan)
                 self._stack.callback(upload.close)
                 for number in plan.numbers:
-                    yield partial(self._send_part, upload, target, file, number)
+                    yield _Piece(path, partial(self._send_part, upload, target, file, number))
         for path, file in writes.items():
             if self._plan_parts(file) is None:
-                yield partial(self._send_whole, self._describe(path, file), file)
+                yield _Piece(path, partial(self._send_whole, self._describe(path, file), file))
 
     def _plan_parts(self, file: LocalFile) -> PartPlan | None:
         """How a file is cut; None where it is sent in one piece."""
@@ -107,74 +108,27 @@ class _Uploads:
         number: int,
         on_bytes: OnBytes,
     ) -> None:
-        if upload.begin():
+        if upload.begin(on_bytes):
             if upload.send(number, on_bytes):
-                upload.complete()
+                upload.complete(on_bytes)
                 self._on_transfer(1, 0)
         elif number == 1:
             self._send_whole(target, file, on_bytes)
 
     def _send_whole(self, target: NewObject, file: LocalFile, on_bytes: OnBytes) -> None:
-        body = _CheckedBody(file, on_bytes)
+        source = PartedFile(file, plan_whole(file.size))
         try:
+            body = source.whole(on_bytes)
             received = self._data.upload(
                 target.repository,
                 target.branch,
                 target.path,
-                iter(body),
+                body,
                 size=target.size,
                 digest=target.digest,
             )
         finally:
-            body.close()
-        if received != body.md5:
+            source.close()
+        if received != body.md5.hex():
             raise garbled(target)
         self._on_transfer(1, 0)
-
-
-class _CheckedBody:
-    """A file's bytes, hashed as they go; ends early with an error when they are not as scanned."""
-
-    def __init__(self, file: LocalFile, on_bytes: OnBytes) -> None:
-        self._file = file
-        self._on_bytes = on_bytes
-        self._md5 = hashlib.md5(usedforsecurity=False)
-        try:
-            self._descriptor = open_source(file.path)
-        except OSError as error:
-            refuse_file(file, error.strerror or str(error))
-
-    @property
-    def md5(self) -> str:
-        """The MD5 of everything that was sent."""
-        return self._md5.hexdigest()
-
-    def close(self) -> None:
-        """Let go of the file."""
-        os.close(self._descriptor)
-
-    def __iter__(self) -> Iterator[bytes]:
-        hasher, left = blake3(), self._file.size
-        chunk = self._read(min(CHUNK_BYTES, left + 1))
-        while True:
-            left -= len(chunk)
-            # One byte more than is left is asked for, so that a longer file shows itself.
-            following = self._read(min(CHUNK_BYTES, left + 1)) if chunk and left >= 0 else b""
-            hasher.update(chunk)
-            self._md5.update(chunk)
-            if left < 0 or (not following and left > 0):
-                refuse_file(self._file, "its size changed")
-            if not following and hasher.hexdigest() != self._file.digest:
-                refuse_file(self._file, "its content changed")
-            if chunk:
-                yield chunk
-                self._on_bytes(len(chunk))
-            if not following:
-                return
-            chunk = following
-
-    def _read(self, size: int) -> bytes:
-        try:
-            return os.read(self._descriptor, size)
-        except OSError as error:
-            refuse_file(self._file, error.strerror or str(error))

@@ -16,10 +16,13 @@ from pathlib import Path
 
 from blake3 import blake3
 
+from perago.domain.ids import Digest
+
 # Large enough to make system calls cheap, small enough to stay in the processor's cache. Larger
 # writes also have the kernel look for larger pieces of free memory; measured, that made a copy up
 # to five times slower.
 _CHUNK_BYTES = 128 * 1024
+_HASHED_BYTES = 1 << 20
 _STANDARD_ERROR = 2
 _FICLONE = 0x40049409
 _OPEN_SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -87,6 +90,21 @@ def write_whole(descriptor: int, content: bytes | memoryview) -> None:
     written = os.write(descriptor, window[:_CHUNK_BYTES])
     while written < len(window):
         written += os.write(descriptor, window[written : written + _CHUNK_BYTES])
+
+
+def hash_path(path: StrPath) -> Digest:
+    """The digest of what a regular file holds.
+
+    Read in chunks rather than mapped: a file that shrinks under a mapping kills the process.
+    """
+    hasher = blake3()
+    descriptor = open_source(path)
+    try:
+        while chunk := os.read(descriptor, _HASHED_BYTES):
+            hasher.update(chunk)
+    finally:
+        os.close(descriptor)
+    return Digest(hasher.hexdigest())
 
 
 def hash_file(source: int, on_bytes: OnBytes) -> tuple[bytes, int]:

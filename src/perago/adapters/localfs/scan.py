@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from perago.adapters.localfs.hashing import hash_file
+from perago.adapters.localfs.copying import hash_path
 from perago.adapters.localfs.tree_index import TreeIndex
 from perago.domain.errors import UnpublishableFileError
 from perago.domain.ids import Digest, RelativePath
@@ -53,7 +53,13 @@ def _hash_all(
         return
 
     def digest_of(item: tuple[RelativePath, int]) -> Digest:
-        return hash_file(directory / item[0])
+        path = directory / item[0]
+        try:
+            return hash_path(path)
+        except OSError:
+            # Whatever took the file's place since the walk is refused in the same words.
+            _refuse_unpublishable(item[0], path.lstat().st_mode)
+            raise
 
     with ThreadPoolExecutor(_HASHING_THREADS, thread_name_prefix="perago-hash") as pool:
         for (path, size), digest in zip(unknown, pool.map(digest_of, unknown), strict=True):

@@ -4,6 +4,7 @@ import hashlib
 import os
 import random
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from blake3 import blake3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perago.adapters.lakefs.parted_file import PartedFile, plan_parts
+from perago.adapters.lakefs.parted_file import PartedFile, plan_parts, plan_whole
 from perago.domain.errors import UnpublishableFileError
 from perago.domain.ids import Digest
 from perago.ports import LocalFile
@@ -27,6 +28,17 @@ def source(tmp_path: Path) -> Iterator[PartedFile]:
     digest = Digest(blake3(CONTENT).hexdigest())
     file = LocalFile(path=path, size=len(CONTENT), digest=digest)
     source = PartedFile(file, plan_parts(file.size, PART_BYTES))
+    yield source
+    source.close()
+
+
+@contextmanager
+def whole(path: Path, content: bytes) -> Iterator[PartedFile]:
+    """A file to send in one piece."""
+    path.write_bytes(content)
+    digest = Digest(blake3(content).hexdigest())
+    file = LocalFile(path=path, size=len(content), digest=digest)
+    source = PartedFile(file, plan_whole(file.size))
     yield source
     source.close()
 
@@ -115,3 +127,56 @@ def test_a_link_in_place_of_the_file_is_refused(source: PartedFile, tmp_path: Pa
 
     with pytest.raises(UnpublishableFileError):
         PartedFile(source.file, source.plan)
+
+
+def test_no_piece_is_larger_than_a_slow_connection_takes_within_a_time_out(
+    source: PartedFile,
+) -> None:
+    assert max(map(len, source.body_of(1, ignore))) <= 128 * 1024
+
+
+@pytest.mark.parametrize("content", [b"", b"x", CONTENT], ids=["empty", "tiny", "big"])
+def test_a_whole_file_is_read_as_it_is(tmp_path: Path, content: bytes) -> None:
+    reported: list[int] = []
+    with whole(tmp_path / "file", content) as source:
+        body = source.whole(reported.append)
+
+        assert b"".join(body) == content
+        assert (body.size, sum(reported)) == (len(content), len(content))
+        assert body.md5 == hashlib.md5(content).digest()
+
+
+@pytest.mark.parametrize("content", [b"", b"x", CONTENT], ids=["empty", "tiny", "big"])
+def test_a_whole_file_that_grew_is_refused_before_its_last_byte(
+    tmp_path: Path, content: bytes
+) -> None:
+    with whole(tmp_path / "file", content) as source:
+        overwrite(source, len(content), b"more")
+
+        sent: list[bytes] = []
+        with pytest.raises(UnpublishableFileError, match="its size changed"):
+            sent.extend(source.whole(ignore))
+
+        assert sum(map(len, sent)) < max(1, len(content))
+
+
+@pytest.mark.parametrize("offset", [0, len(CONTENT) - 1])
+def test_a_whole_file_that_changed_is_refused_before_its_last_byte(
+    tmp_path: Path, offset: int
+) -> None:
+    with whole(tmp_path / "file", CONTENT) as source:
+        overwrite(source, offset, bytes([CONTENT[offset] ^ 1]))
+
+        sent: list[bytes] = []
+        with pytest.raises(UnpublishableFileError, match="its content changed"):
+            sent.extend(source.whole(ignore))
+
+        assert sum(map(len, sent)) < len(CONTENT)
+
+
+def test_a_whole_file_that_was_cut_is_refused(tmp_path: Path) -> None:
+    with whole(tmp_path / "file", CONTENT) as source:
+        os.truncate(source.file.path, len(CONTENT) - 1)
+
+        with pytest.raises(UnpublishableFileError, match="its size changed"):
+            list(source.whole(ignore))

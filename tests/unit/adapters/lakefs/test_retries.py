@@ -72,13 +72,67 @@ def test_what_goes_on_failing_fails_when_the_time_is_up(hours: Hours) -> None:
 
 
 def test_the_time_counts_from_the_first_failure_however_long_a_call_takes(hours: Hours) -> None:
-    call = failing(1)
+    assert patience(hours).retry(slow(hours, failing(1))) == 2
+
+
+def slow(hours: Hours, call: Callable[[], int]) -> Callable[[], int]:
+    """A call that takes longer than all patience."""
 
     def slow() -> int:
         hours.now += 300
         return call()
 
-    assert patience(hours).retry(slow) == 2
+    return slow
+
+
+def test_the_least_tries_are_made_whatever_the_clock_says(hours: Hours) -> None:
+    with pytest.raises(StoreUnavailableError):
+        patience(hours).retry(slow(hours, failing(2)))
+
+    assert patience(hours).retry(slow(hours, failing(2)), least_tries=3) == 3
+
+
+def test_after_the_least_tries_the_clock_counts(hours: Hours) -> None:
+    call = failing(3)
+    with pytest.raises(StoreUnavailableError):
+        patience(hours).retry(slow(hours, call), least_tries=3)
+    assert call() == 4
+
+    assert patience(hours).retry(failing(6), least_tries=3) == 7
+
+
+@pytest.mark.parametrize(("seconds", "is_reached"), [(0, True), (30, False)])
+def test_no_least_tries_without_patience_or_for_a_server_that_was_never_reached(
+    hours: Hours, seconds: float, is_reached: bool
+) -> None:
+    call = slow(hours, for_ever(is_reached=is_reached))
+    with pytest.raises(StoreUnavailableError):
+        patience(hours, seconds).retry(call, least_tries=9)
+    assert len(hours.waits) <= 1
+
+
+def test_damage_is_told_also_where_other_failures_came_between(hours: Hours) -> None:
+    calls = 0
+
+    def call() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise TransientError(StoreUnavailableError("busy"), RetryAfter())
+        raise damaged(CorruptStoreError("not what was sent"))
+
+    with pytest.raises(CorruptStoreError):
+        patience(hours).retry(call)
+    assert calls == 4
+
+
+def test_who_calls_may_bring_another_way_to_wait(hours: Hours) -> None:
+    waits: list[float] = []
+
+    patience(hours).retry(failing(2), wait=waits.append)
+
+    assert len(waits) == 2
+    assert not hours.waits
 
 
 def test_damage_that_stays_is_told_after_a_few_tries(hours: Hours) -> None:

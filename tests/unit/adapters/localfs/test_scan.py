@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from blake3 import blake3
 
-from perago.adapters.localfs.hashing import hash_file
+from perago.adapters.localfs.copying import NotAFileError, hash_path
 from perago.adapters.localfs.scan import scan_directory
 from perago.adapters.localfs.tree_index import TreeIndex
 from perago.domain.errors import UnpublishableFileError
@@ -38,7 +40,7 @@ def test_reads_sizes_digests_and_directories(tmp_path: Path) -> None:
 
     assert tree.directories == {"a", "a/b"}
     file = tree.files[RelativePath("a/f")]
-    assert (file.size, file.digest) == (7, hash_file(tmp_path / "a" / "f"))
+    assert (file.size, file.digest) == (7, hash_path(tmp_path / "a" / "f"))
     assert tree.files[RelativePath("empty")].size == 0
 
 
@@ -132,7 +134,7 @@ def test_a_file_from_the_same_tick_is_read(tmp_path: Path) -> None:
 
     digest = scan_directory(files, index).files[RelativePath("f")].digest
 
-    assert digest == hash_file(files / "f")
+    assert digest == hash_path(files / "f")
 
 
 @pytest.mark.parametrize("how", ["rewrite in place", "replace", "append", "restore times"])
@@ -158,4 +160,48 @@ def test_a_changed_file_is_read(tmp_path: Path, how: str) -> None:
         file.write_text("CONTENT")
         os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
-    assert scan_directory(files, index).files[RelativePath("f")].digest == hash_file(file)
+    assert scan_directory(files, index).files[RelativePath("f")].digest == hash_path(file)
+
+
+class SwappingIndex(TreeIndex):
+    """An index that is asked after a file was looked at, and then puts something in its place."""
+
+    def __init__(self, path: Path, swap: Callable[[Path], None]) -> None:
+        super().__init__()
+        self._path = path
+        self._swap = swap
+
+    def digest_if_untouched(self, path: str, stat: os.stat_result) -> Digest | None:
+        self._path.unlink()
+        self._swap(self._path)
+        return super().digest_if_untouched(path, stat)
+
+
+def link(path: Path) -> None:
+    outside = path.parent.parent / "outside"
+    outside.write_text("a secret")
+    path.symlink_to(outside)
+
+
+@pytest.mark.parametrize(("swap", "reason"), [(link, "symlinks: f"), (os.mkfifo, "it is a fifo")])
+def test_what_takes_a_file_s_place_after_it_was_looked_at_is_refused(
+    tmp_path: Path, swap: Callable[[Path], None], reason: str
+) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "f").write_text("content")
+
+    with pytest.raises(UnpublishableFileError, match=reason):
+        scan_directory(files, SwappingIndex(files / "f", swap))
+
+
+def test_a_digest_is_that_of_a_regular_file_only(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("content")
+    (tmp_path / "link").symlink_to("f")
+    os.mkfifo(tmp_path / "pipe")
+
+    assert hash_path(tmp_path / "f") == blake3(b"content").hexdigest()
+    with pytest.raises(OSError, match="link"):
+        hash_path(tmp_path / "link")
+    with pytest.raises(NotAFileError):
+        hash_path(tmp_path / "pipe")

@@ -156,7 +156,7 @@ class Trial:
             size=len(_CONTENT),
             digest=_DIGEST,
         )
-        upload = self._tools.data.begin_parts(target)
+        upload = self._tools.data.patience.retry(partial(self._tools.data.begin_parts, target))
         try:
             etag = self._tools.data.patience.retry(
                 partial(upload.send, 1, [_CONTENT], len(_CONTENT))

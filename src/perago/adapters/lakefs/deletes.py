@@ -1,0 +1,70 @@
+"""Deletes objects on a private branch, many with one call.
+
+The server answers such a call with a success also where it deleted some of them only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from lakefs_sdk.models.path_list import PathList
+
+from perago.adapters.lakefs.answers import Asked, RetryAfter, TransientError
+from perago.adapters.lakefs.api import LakeFSApi
+from perago.adapters.lakefs.history import PAGE
+from perago.adapters.lakefs.retries import Patience
+from perago.domain.errors import StoreError
+from perago.domain.ids import BranchName, ObjectPath, RepositoryName
+
+_TRIES = 3
+_NAMED = 5
+"""How many objects an error names."""
+
+
+class Deletes:
+    """The deletes on one branch."""
+
+    def __init__(
+        self, api: LakeFSApi, patience: Patience, repository: RepositoryName, branch: BranchName
+    ) -> None:
+        self._api = api
+        self._patience = patience
+        self._repository = repository
+        self._branch = branch
+
+    def run(self, paths: Sequence[ObjectPath]) -> None:
+        """Delete every object; those that the server did not delete are sent again."""
+        for start in range(0, len(paths), PAGE):
+            left = list(paths[start : start + PAGE])
+            self._patience.retry(partial(self._delete, left))
+
+    def _delete(self, left: list[ObjectPath]) -> None:
+        """Delete what is left, and leave what is still there."""
+        asked = Asked(
+            what=f"delete objects on {self._repository}/{self._branch}",
+            missing=f"no branch {self._branch!r} in repository {self._repository!r}",
+        )
+        answer = self._api.repeat(
+            asked,
+            self._api.objects.delete_objects,
+            self._repository,
+            self._branch,
+            PathList(paths=list(left)),
+        )
+        if not answer.errors:
+            return
+        said = {error.path: error.message for error in answer.errors}
+        still_there = [path for path in left if path in said]
+        # Where it does not say which they are, all are sent again.
+        if len(still_there) == len(said):
+            left[:] = still_there
+        raise TransientError(self._refused(said), RetryAfter(), tries=_TRIES)
+
+    def _refused(self, said: Mapping[str | None, str]) -> StoreError:
+        shown = [f"{path!r}: {message}" for path, message in said.items()][:_NAMED]
+        more = f"; and {len(said) - _NAMED} more" if len(said) > _NAMED else ""
+        return StoreError(
+            f"could not delete on {self._repository}/{self._branch}: {'; '.join(shown)}{more}",
+            hint="look at the server's answer; nothing was published",
+        )
