@@ -37,12 +37,12 @@ def read_environment(
     """
     variables = {name: prefix + name.upper() for name in settings}
     known = _NO_SETTINGS.union(variables.values())
-    for variable, value in environment.items():
-        if value and variable.startswith(prefix) and variable not in known:
-            close = _find_close(variable.removeprefix(prefix).lower(), settings)
+    for variable, text in environment.items():
+        if text and variable.startswith(prefix) and variable not in known:
+            meant = _find_close(variable.removeprefix(prefix).lower(), settings)
             raise SettingsError(
                 f"unknown variable {variable}",
-                hint=f"did you mean {variables[close]}?" if close else _SEE_ALL,
+                hint=f"did you mean {variables[meant]}?" if meant else _SEE_ALL,
             )
     return {
         name: (value, variable)
@@ -64,10 +64,10 @@ def read_files(directory: Path, settings: Collection[str]) -> Layer:
         return {}
     for name in table:
         if name not in settings:
-            close = _find_close(name, settings)
+            meant = _find_close(name, settings)
             raise SettingsError(
                 f"unknown setting {name!r} in {source}",
-                hint=f"did you mean {close!r}?" if close else _SEE_ALL,
+                hint=f"did you mean {meant!r}?" if meant else _SEE_ALL,
             )
     return {name: (value, source) for name, value in table.items()}
 

@@ -103,7 +103,7 @@ def test_an_unknown_variable_is_refused_with_a_suggestion(
     tmp_path: Path, variable: str, hint: str
 ) -> None:
     with pytest.raises(SettingsError, match=f"^unknown variable {variable}\n") as caught:
-        resolve(tmp_path, **{variable: "hunter2"})
+        resolve_settings(environment={variable: "hunter2"}, directory=tmp_path)
 
     assert hint in (caught.value.hint or "")
     assert "hunter2" not in str(caught.value)
