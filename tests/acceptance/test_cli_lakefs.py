@@ -14,6 +14,7 @@ import pytest
 
 from perago.adapters.lakefs import LakeFSWorkspaceStore
 from perago.adapters.servers import ThrowawayLakeFS
+from perago.cli.errors import ExitCode
 from perago.domain.ids import BranchName, RepositoryName
 from perago.domain.publication import Commit
 from tests.acceptance.command_line import NOTES, CommandLine, steps_of
@@ -233,6 +234,7 @@ def test_a_server_that_is_not_there_is_one_clear_error(lakefs: CommandLine, repo
 
         assert ended.code == 4
         assert ended.err.count("error: ") == 1
+        assert "no lakeFS server answers at http://127.0.0.1:1\n" in ended.err
         assert "Traceback" not in ended.err
 
 
@@ -275,6 +277,20 @@ def test_upkeep_of_the_embedded_store_is_refused_with_advice(
 
 
 # -- access
+
+
+def test_what_is_not_there_is_told_by_its_name(lakefs: CommandLine, repo: str) -> None:
+    answer(lakefs, "store", "init", repo)
+
+    nowhere = lakefs("store", "ls", "nosuch")
+    no_branch = lakefs("store", "ls", f"{repo}@lab")
+    no_name = lakefs("store", "init", "Bad_Name!")
+
+    assert nowhere.code == no_branch.code == ExitCode.BACKEND
+    assert "no repository 'nosuch' on this server\nhint: " in nowhere.err
+    assert f"'lab' is no branch and no commit of repository '{repo}'\nhint: " in no_branch.err
+    assert no_name.code == ExitCode.USAGE
+    assert "'Bad_Name!' cannot be the name of a lakeFS repository" in no_name.err
 
 
 def test_what_lakectl_has_is_enough(

@@ -47,7 +47,7 @@ def refuse_unfinished(
     if run is not None:
         raise UsageError(
             f"run {run.id} ({run.name}) on {repository}/{branch} is not finished, "
-            "and two runs cannot advance one branch",
+            "and two runs of one home cannot advance one branch",
             hint=f"go on with it: `perago run TARGET --continue {run.id}`; "
             f"or end it: `perago cancel {run.id}`",
         )

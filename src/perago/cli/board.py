@@ -33,7 +33,10 @@ class StepStatus(Enum):
 
 @dataclass(slots=True, kw_only=True)
 class StepLine:
-    """One step; `began` is on the board's clock, `seconds` is set once it is over."""
+    """One step; `began` is on the board's clock, `seconds` is set once it is over.
+
+    Both are of all its attempts together, `attempt_began` of the latest one.
+    """
 
     reference: str
     kind: str = "SIMPLE"
@@ -47,6 +50,7 @@ class StepLine:
     phase_began: float | None = None
     retries: int = 0
     began: float | None = None
+    attempt_began: float | None = None
     seconds: float | None = None
 
 
@@ -94,14 +98,15 @@ class Board:
     def start(self, attempt: Attempt) -> None:
         """An attempt of the step began."""
         with self._lock:
-            old = self._line(attempt.reference_name)
+            old, now = self._line(attempt.reference_name), self._now()
             self._lines[old.reference] = StepLine(
                 reference=old.reference,
                 kind=old.kind,
                 status=StepStatus.RUNNING,
                 retries=attempt.retry_count,
                 # A step takes as long as all its attempts.
-                began=self._now() if old.began is None else old.began,
+                began=now if old.began is None else old.began,
+                attempt_began=now,
             )
 
     def enter(self, attempt: Attempt, phase: Phase) -> None:
@@ -130,8 +135,11 @@ class Board:
             line = self._line(attempt.reference_name)
             line.message, line.fraction = message, fraction
 
-    def end(self, attempt: Attempt, outcome: Outcome | None) -> None:
-        """The attempt is over; whether it is retried, the orchestrator says later."""
+    def end(self, attempt: Attempt, outcome: Outcome | None) -> float:
+        """The attempt is over; whether it is retried, the orchestrator says later.
+
+        Return how many seconds this attempt took by itself.
+        """
         with self._lock:
             line = self._line(attempt.reference_name)
             line.seconds = self._elapsed(line)
@@ -143,6 +151,8 @@ class Board:
                     line.status, line.message = StepStatus.FAILED, outcome.reason
                 case None:
                     line.status, line.message = StepStatus.FAILED, "given up"
+            began = line.attempt_began
+            return 0.0 if began is None else self._now() - began
 
     def observe(self, workflow: WorkflowState) -> None:
         """Correct every line by what the orchestrator says."""

@@ -41,7 +41,13 @@ def _check_home(home: Path, *, write: bool) -> Check:
     free = f"{show_bytes(_free_bytes(home))} free"
     if not home.is_dir():
         parent = next(path for path in (home, *home.parents) if path.exists())
-        if not parent.is_dir() or not os.access(parent, os.W_OK):
+        if not parent.is_dir():
+            return failed(
+                "home",
+                f"there is none at {home}: {parent} is a file",
+                "move that file away, or choose another home (--home or PERAGO_HOME)",
+            )
+        if not os.access(parent, os.W_OK):
             return failed(
                 "home",
                 f"there is none at {home}, and none can be made in {parent}",

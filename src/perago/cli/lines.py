@@ -93,9 +93,8 @@ class PlainView:
 
     def attempt_ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
         """A line with what it cost, or why it failed."""
-        self._board.end(attempt, outcome)
-        line = self._board.line(attempt.reference_name)
-        name, took = attempt.reference_name, show_seconds(line.seconds or 0.0)
+        took = show_seconds(self._board.end(attempt, outcome))
+        name, line = attempt.reference_name, self._board.line(attempt.reference_name)
         match outcome:
             case Completed():
                 moved = f", {line.moved}" if line.moved.objects else ""

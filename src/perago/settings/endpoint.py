@@ -20,7 +20,7 @@ def normalise_endpoint(text: str) -> str:
     except ValueError as error:
         raise ValueError("is no URL") from error
     if parts.scheme not in ("http", "https") or not host:
-        raise ValueError("must be a URL such as https://lakefs.example.com")
+        raise ValueError("must begin with http:// or https://, such as https://lakefs.example.com")
     if "@" in parts.netloc:
         raise ValueError(
             "must not hold credentials: give lakefs_access_key_id and lakefs_secret_access_key"

@@ -8,7 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ByteSize, ConfigDict, Field, SecretStr, field_validator
+from pydantic import (
+    BaseModel,
+    ByteSize,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+)
 
 from perago.domain.errors import SettingsError
 from perago.domain.outcome import JsonObject
@@ -189,6 +198,15 @@ class Settings(BaseModel):
     @classmethod
     def _normalise_endpoint(cls, value: str | None) -> str | None:
         return None if value is None else normalise_endpoint(value)
+
+    @field_validator("cache_max_bytes", mode="wrap")
+    @classmethod
+    def _explain_size(cls, value: object, parse: ValidatorFunctionWrapHandler) -> ByteSize:
+        try:
+            size: ByteSize = parse(value)
+        except ValidationError:
+            raise ValueError("must be a size such as 20GB") from None
+        return size
 
     @field_validator("spark_conf", mode="before")
     @classmethod

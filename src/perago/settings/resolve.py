@@ -72,7 +72,8 @@ def _explain(error: ValidationError, sources: Mapping[str, str]) -> SettingsErro
     lines = []
     for problem in error.errors(include_url=False, include_input=False):
         name = str(problem["loc"][0]) if problem["loc"] else "?"
-        lines.append(f"{name} (from {sources.get(name, 'default')}): {problem['msg']}")
+        said = problem["msg"].removeprefix("Value error, ")  # our own words, and pydantic's before
+        lines.append(f"{name} (from {sources.get(name, 'default')}): {said}")
     return SettingsError(
         "bad settings: " + "; ".join(lines), hint="see docs/reference/settings.md for each setting"
     )

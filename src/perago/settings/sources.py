@@ -12,6 +12,15 @@ from perago.domain.errors import SettingsError
 _PROJECT_FILE = "perago.toml"
 _PYPROJECT = "pyproject.toml"
 
+_SEE_ALL = "see docs/reference/settings.md"
+_NO_SETTINGS = frozenset(
+    {
+        "PERAGO_DEBUG",  # must work when the settings are what is broken
+        "PERAGO_REQUIRE_ALL",  # of Perago's own tests
+    }
+)
+"""Variables with our prefix that configure nothing here."""
+
 RawValue = object
 """A value as a source gave it: text from the environment, any TOML type from a file."""
 
@@ -22,8 +31,19 @@ Layer = dict[str, tuple[RawValue, str]]
 def read_environment(
     environment: Mapping[str, str], prefix: str, settings: Collection[str]
 ) -> Layer:
-    """The settings in the environment; an empty variable is an unset one, as in most tools."""
+    """The settings in the environment; an unknown one is refused.
+
+    An empty variable is an unset one, as in most tools.
+    """
     variables = {name: prefix + name.upper() for name in settings}
+    known = _NO_SETTINGS.union(variables.values())
+    for variable, text in environment.items():
+        if text and variable.startswith(prefix) and variable not in known:
+            meant = _find_close(variable.removeprefix(prefix).lower(), settings)
+            raise SettingsError(
+                f"unknown variable {variable}",
+                hint=f"did you mean {variables[meant]}?" if meant else _SEE_ALL,
+            )
     return {
         name: (value, variable)
         for name, variable in variables.items()
@@ -44,12 +64,17 @@ def read_files(directory: Path, settings: Collection[str]) -> Layer:
         return {}
     for name in table:
         if name not in settings:
-            close = difflib.get_close_matches(name, settings, n=1)
+            meant = _find_close(name, settings)
             raise SettingsError(
                 f"unknown setting {name!r} in {source}",
-                hint=f"did you mean {close[0]!r}?" if close else "see docs/reference/settings.md",
+                hint=f"did you mean {meant!r}?" if meant else _SEE_ALL,
             )
     return {name: (value, source) for name, value in table.items()}
+
+
+def _find_close(name: str, settings: Collection[str]) -> str | None:
+    """What was likely meant, if anything comes close."""
+    return next(iter(difflib.get_close_matches(name, settings, n=1)), None)
 
 
 def _read_toml(path: Path) -> dict[str, RawValue]:

@@ -76,6 +76,7 @@ def test_a_wrong_key_is_told(untouched: FaultyLake) -> None:
 
     assert problems(checks) == ["credentials"]
     assert "access key" in checks["credentials"].found
+    assert "perago doctor" not in str(checks["credentials"].advice)
     assert "repository" not in checks
 
 
@@ -86,6 +87,7 @@ def test_a_dead_server_is_told_at_once(untouched: FaultyLake) -> None:
 
     untouched.server.start()
     assert problems(checks) == ["endpoint"]
+    assert f"no lakeFS server answers at {untouched.server.endpoint}" in checks["endpoint"].found
     assert checks["server"].verdict is Verdict.SKIPPED
 
 
@@ -103,12 +105,21 @@ def test_another_server_is_told_from_lakefs(untouched: FaultyLake) -> None:
     assert "is no lakeFS server" in checks["endpoint"].found
 
 
-def test_a_repository_that_is_not_there_is_told(untouched: FaultyLake) -> None:
+def test_a_repository_that_is_not_there_yet_is_no_problem(untouched: FaultyLake) -> None:
     checks = diagnose(untouched, repository=RepositoryName("not-there"))
 
-    assert problems(checks) == ["repository"]
-    assert "'not-there'" in checks["repository"].found
+    assert not problems(checks)
+    assert checks["repository"].verdict is Verdict.WARNING
+    assert "'not-there' yet; `perago run` makes it" in checks["repository"].found
     assert "store init not-there" in str(checks["repository"].advice)
+    assert checks["permissions"].verdict is Verdict.SKIPPED
+
+
+def test_a_repository_that_cannot_be_is_told(untouched: FaultyLake) -> None:
+    checks = diagnose(untouched, repository=RepositoryName("Bad_Name!"))
+
+    assert problems(checks) == ["repository"]
+    assert "cannot be the name" in checks["repository"].found
 
 
 def test_a_branch_that_is_not_there_is_told_and_the_rest_tried(untouched: FaultyLake) -> None:

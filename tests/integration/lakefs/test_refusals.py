@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from perago.adapters.lakefs import LakeFSWorkspaceStore
 from perago.domain.errors import (
     CorruptStoreError,
     NotFoundInStoreError,
@@ -17,13 +19,13 @@ from perago.domain.errors import (
     StoreUnavailableError,
     UnmappableObjectError,
 )
-from perago.domain.ids import RepositoryName
+from perago.domain.ids import BranchName, CommitId, RepositoryName
 from perago.domain.outcome import Failed, Phase
 from perago.domain.publication import Commit
 from perago.ports import Failpoint
-from tests.fault_proxy import Answer
+from tests.fault_proxy import Answer, Fault, Match
 from tests.integration.lakefs.attempts import NO_CHANGE, Edit
-from tests.integration.lakefs.faulty_lake import FaultyLake
+from tests.integration.lakefs.faulty_lake import MAIN, FaultyLake
 
 pytestmark = pytest.mark.lakefs
 
@@ -84,6 +86,53 @@ def test_a_ref_that_is_not_there_is_told(lake: FaultyLake) -> None:
 
     attempted.assert_failed(NotFoundInStoreError, Phase.DOWNLOAD, NOWHERE, lake.repository)
     lake.assert_unmoved(before)
+
+
+def test_what_is_missing_is_told_by_its_own_name(lake: FaultyLake) -> None:
+    nowhere, nothing = RepositoryName("nosuch"), CommitId(NOWHERE)
+    with LakeFSWorkspaceStore(lake.connection()) as store:
+        for look in (
+            lambda: store.head(nowhere, MAIN),
+            lambda: store.resolve(nowhere, "main"),
+            lambda: store.resolve(nowhere, NOWHERE),
+            lambda: store.read_commit(nowhere, nothing),
+            lambda: store.resolve(RepositoryName("Bad_Name!"), "main"),
+        ):
+            with pytest.raises(NotFoundInStoreError, match=r"^no repository '.*' on this") as found:
+                look()
+            assert "store init" in str(found.value.hint)
+        others: dict[str, Callable[[], object]] = {
+            "no branch 'lab' in": lambda: store.head(lake.repository, BranchName("lab")),
+            "'lab' is no branch and no commit": lambda: store.resolve(lake.repository, "lab"),
+            f"no commit {NOWHERE}": lambda: store.read_commit(lake.repository, nothing),
+        }
+        for missing, ask in others.items():
+            with pytest.raises(NotFoundInStoreError, match=f"^{missing}") as found:
+                ask()
+            assert found.value.hint
+
+
+def test_what_is_there_is_found_with_no_further_call(lake: FaultyLake) -> None:
+    head = lake.head.id
+    with LakeFSWorkspaceStore(lake.connection()) as store:
+        assert store.resolve(lake.repository, head[:8]) == head
+
+    assert len(lake.proxy.log) == 2, "a branch of that name, then a commit"
+
+
+def test_another_web_server_is_told_from_a_lakefs_server_without_repositories(
+    lake: FaultyLake,
+) -> None:
+    lake.proxy.add(Fault(match=Match("GET", "/"), action=Answer(status=404), times=None))
+
+    with (
+        LakeFSWorkspaceStore(lake.connection()) as store,
+        pytest.raises(StoreError, match="is no lakeFS server") as found,
+    ):
+        store.repositories()
+
+    assert lake.connection().endpoint in found.value.message
+    assert "PERAGO_LAKEFS_ENDPOINT" in str(found.value.hint)
 
 
 def test_an_object_that_was_collected_as_garbage_is_told(lake: FaultyLake) -> None:

@@ -104,6 +104,18 @@ def test_a_question_where_there_is_no_home_makes_none(perago: Perago) -> None:
     assert perago("status").err == answer.err
 
 
+def test_a_misspelt_variable_is_wrong_usage(
+    perago: Perago, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERAGO_LAKEFS_ENDPIONT", "http://127.0.0.1:8000")
+
+    answer = perago("store", "repos")
+
+    assert answer.code == ExitCode.USAGE
+    assert "unknown variable PERAGO_LAKEFS_ENDPIONT" in answer.err
+    assert "did you mean PERAGO_LAKEFS_ENDPOINT?" in answer.err
+
+
 def test_a_traceback_is_shown_on_request_only(
     perago: Perago, monkeypatch: pytest.MonkeyPatch
 ) -> None:

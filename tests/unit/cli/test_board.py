@@ -116,6 +116,8 @@ def test_a_retry_starts_clean_and_its_time_goes_on(board: Board, clock: FakeCloc
     assert (line.status, line.retries, line.message) == (StepStatus.RUNNING, 1, "")
     assert line.moved == Moved()
     assert line.seconds == 6
+    assert board.end(attempt(retry=1), None) == 1, "the attempt's own"
+    assert board.line("clean").seconds == 6
 
 
 @pytest.mark.parametrize(

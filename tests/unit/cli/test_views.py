@@ -40,10 +40,12 @@ def tell_a_story(view: RunView, clock: FakeClock) -> None:
         clock.advance(2)
         view.attempt_ended(attempt(), Failed(reason="ValueError: no", phase=Phase.BODY))
         view.attempt_started(attempt(retry=1))
+        clock.advance(0.5)
         view.executor_died(attempt(retry=1), "killed by SIGKILL")
         view.attempt_ended(attempt(retry=1), None)
         view.attempt_started(attempt(retry=2))
         view.transferred(attempt(retry=2), 1, 10)
+        clock.advance(1)
         view.attempt_ended(attempt(retry=2), Completed(output={"result": {}}))
         view.step_waits(WAITING, "perago complete 11111111 approve")
         view.executor_died(None, "exit code 1")
@@ -68,9 +70,9 @@ def test_plain_lines_tell_every_event(capfd: pytest.CaptureFixture[str]) -> None
         "clean: failed in body after 2.00 s: ValueError: no",
         "clean: started again (retry 1)",
         "an executor died in clean: killed by SIGKILL",
-        "clean: given up after 2.00 s",
+        "clean: given up after 0.50 s",
         "clean: started again (retry 2)",
-        "clean: completed in 2.00 s, 1 object, 10 B",
+        "clean: completed in 1.00 s, 1 object, 10 B",
         "approve: waits for a person; complete it with `perago complete 11111111 approve`",
         "an executor died: exit code 1",
     ]
@@ -130,7 +132,7 @@ def test_a_terminal_gets_one_line_per_step(monkeypatch: pytest.MonkeyPatch) -> N
     assert "warning: cannot poll" in text
     last_frame = CONTROL.sub("", text[text.rindex("✓") :])
     assert last_frame.split() == [
-        *("✓", "clean", "1", "object,", "10", "B", "2.00", "s", "retry", "2"),
+        *("✓", "clean", "1", "object,", "10", "B", "3.50", "s", "retry", "2"),
         *("·", "join"),
         *("◆", "approve", "waits", "for", "a", "person"),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import trustme
 
 from perago.domain.errors import SettingsError
 from perago.settings import ResolvedSettings, require_complete, resolve_settings
@@ -250,8 +251,27 @@ def test_a_complete_access_is_complete(home: Path) -> None:
 def test_a_ca_file_must_be_one(home: Path) -> None:
     settings = resolve(home, GIVEN, {"PERAGO_LAKEFS_CA_FILE": str(home)}).settings
 
-    with pytest.raises(SettingsError, match="lakefs_ca_file"):
+    with pytest.raises(SettingsError, match="lakefs_ca_file is no file"):
         require_complete(settings)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no certificates", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"],
+)
+def test_a_ca_file_must_hold_certificates(home: Path, content: bytes) -> None:
+    (home / "ca.pem").write_bytes(content)
+    settings = resolve(home, GIVEN, {"PERAGO_LAKEFS_CA_FILE": str(home / "ca.pem")}).settings
+
+    with pytest.raises(SettingsError, match=r"lakefs_ca_file holds no certificates: .*ca\.pem"):
+        require_complete(settings)
+
+
+def test_a_ca_file_of_certificates_is_one(home: Path) -> None:
+    trustme.CA().cert_pem.write_to_path(str(home / "ca.pem"))
+
+    where = {"PERAGO_LAKEFS_CA_FILE": str(home / "ca.pem")}
+    require_complete(resolve(home, GIVEN, where).settings)
 
 
 # -- single values
@@ -294,6 +314,13 @@ def test_an_endpoint_that_is_none_is_refused_without_quoting_it(home: Path, text
         resolve(home, GIVEN, {"PERAGO_LAKEFS_ENDPOINT": text})
 
     assert "hunter2" not in str(caught.value)
+    assert "Value error" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["lakefs.example.com", "localhost:8000"])
+def test_an_endpoint_without_a_scheme_is_told_what_it_lacks(home: Path, text: str) -> None:
+    with pytest.raises(SettingsError, match=r"\): must begin with http:// or https://, such as"):
+        resolve(home, {"PERAGO_LAKEFS_ENDPOINT": text})
 
 
 @pytest.mark.parametrize(
@@ -318,7 +345,7 @@ def test_a_cache_size_in_a_file_may_be_a_number(home: Path) -> None:
 
 @pytest.mark.parametrize("text", ["-1", "much", "20 parsecs"])
 def test_a_cache_size_that_is_none_is_refused(home: Path, text: str) -> None:
-    with pytest.raises(SettingsError, match="cache_max_bytes"):
+    with pytest.raises(SettingsError, match=r"cache_max_bytes .*: must be a size such as 20GB"):
         resolve(home, {"PERAGO_CACHE_MAX_BYTES": text})
 
 

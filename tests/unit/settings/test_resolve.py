@@ -91,6 +91,30 @@ def test_an_unknown_key_in_a_file_is_refused_with_a_suggestion(tmp_path: Path) -
     assert "executors" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("variable", "hint"),
+    [
+        ("PERAGO_LAKEFS_ENDPIONT", "did you mean PERAGO_LAKEFS_ENDPOINT?"),
+        ("PERAGO_executors", "did you mean PERAGO_EXECUTORS?"),
+        ("PERAGO_XYZZY", "settings.md"),
+    ],
+)
+def test_an_unknown_variable_is_refused_with_a_suggestion(
+    tmp_path: Path, variable: str, hint: str
+) -> None:
+    with pytest.raises(SettingsError, match=f"^unknown variable {variable}\n") as caught:
+        resolve_settings(environment={variable: "hunter2"}, directory=tmp_path)
+
+    assert hint in (caught.value.hint or "")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_variables_that_are_no_settings_and_empty_ones_are_let_be(tmp_path: Path) -> None:
+    resolve(
+        tmp_path, PERAGO_DEBUG="1", PERAGO_REQUIRE_ALL="1", PERAGO_XYZZY="", PERAGOXYZZY="another's"
+    )
+
+
 def test_a_broken_file_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "perago.toml").write_text("executors = ")
 

@@ -66,6 +66,7 @@ class Asked:
     that only reads: only the former can have an unknown outcome. `creates` says that it may find
     what it is to make. `block_store` says that it is
     asked of the block store behind the lakeFS server, at an address that the server signed.
+    `endpoint` is where the lakeFS server should be, once somebody who knows that sends the call.
     """
 
     what: str
@@ -73,6 +74,7 @@ class Asked:
     changes: bool = False
     creates: bool = False
     block_store: bool = False
+    endpoint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +250,7 @@ def _unreachable(asked: Asked) -> StoreUnavailableError:
             f"could not {asked.what}: its block store does not answer", hint=_REACH_BLOCK_STORE
         )
     return StoreUnavailableError(
-        f"could not {asked.what}: no lakeFS server answers at the endpoint",
+        f"could not {asked.what}: no lakeFS server answers at {asked.endpoint or 'the endpoint'}",
         hint="check that the server runs and PERAGO_LAKEFS_ENDPOINT is right; then try again",
     )
 

@@ -7,6 +7,7 @@ The SDK's own retries are off: it would send a hard reset again, being a PUT.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from lakefs_sdk.api.branches_api import BranchesApi
@@ -40,6 +41,7 @@ class LakeFSApi:
         configuration.retries = False  # type: ignore[assignment] # declared as None alone
         configuration.connection_pool_maxsize = connection.concurrency
         self._client = ApiClient(configuration)
+        self.endpoint = connection.endpoint
         self._timeout = connection.timeout_seconds
         self._patience = patience
         self.branches = BranchesApi(self._client)
@@ -100,7 +102,7 @@ class LakeFSApi:
         *args: object,
         **kw: object,
     ) -> _Result:
-        with translated(asked):
+        with translated(replace(asked, endpoint=self.endpoint)):
             return call(*args, **kw, _request_timeout=timeout_seconds)
 
 

@@ -1,12 +1,10 @@
 """Repositories, branches and commits of a lakeFS server, as Perago's values.
 
-Invariant: a name is checked before it becomes part of an address, so that none can lead a call
-anywhere else.
+Invariant: what is missing is told by its own name: no repository is no missing branch of it.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -18,6 +16,18 @@ from lakefs_sdk.models.repository_creation import RepositoryCreation
 
 from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
+from perago.adapters.lakefs.names import (
+    check_branch_name,
+    check_repository_name,
+    is_branch_name,
+    is_commit_id,
+    is_commit_prefix,
+    is_repository_name,
+    no_branch,
+    no_commit,
+    no_ref,
+    no_repository,
+)
 from perago.domain.errors import (
     AlreadyExistsInStoreError,
     NotFoundInStoreError,
@@ -32,10 +42,6 @@ from perago.ports import Branch
 PAGE = 1000
 """The most that the server lists in one answer."""
 
-_BRANCH_NAME = re.compile(r"\w[-\w]*", re.ASCII)
-_REPOSITORY_NAME = re.compile(r"[a-z0-9][a-z0-9-]{2,62}")
-_COMMIT_ID = re.compile(r"[0-9a-f]{64}")
-_COMMIT_PREFIX = re.compile(r"[0-9a-f]{8,64}")
 _SERVER_METADATA = ".lakefs."
 """What the server adds to a commit of its own accord begins with this."""
 
@@ -57,11 +63,7 @@ class History:
 
     def create_repository(self, repository: RepositoryName, branch: BranchName) -> None:
         """Create-if-absent; an illegal name is refused before it is sent."""
-        if not _REPOSITORY_NAME.fullmatch(repository):
-            raise StoreError(
-                f"{repository!r} cannot be the name of a lakeFS repository",
-                hint="3 to 63 characters: lower-case letters, digits and dashes",
-            )
+        check_repository_name(repository)
         check_branch_name(branch)
         if self._exists(repository):
             raise _repository_exists(repository)
@@ -116,16 +118,26 @@ class History:
 
     def require_repository(self, repository: RepositoryName) -> None:
         """Raise `NotFoundInStoreError` unless there is one."""
-        if not _REPOSITORY_NAME.fullmatch(repository):
-            raise NotFoundInStoreError(_no_repository(repository))
-        asked = Asked(what=f"read {repository!r}", missing=_no_repository(repository))
-        self._api.read(asked, self._api.repositories.get_repository, repository)
+        missing = no_repository(repository)
+        if not is_repository_name(repository):
+            raise missing
+        asked = Asked(what=f"read {repository!r}", missing=missing.message)
+        try:
+            self._api.read(asked, self._api.repositories.get_repository, repository)
+        except NotFoundInStoreError:
+            raise missing from None
 
     def repositories(self) -> list[RepositoryName]:
         """All of them, sorted."""
-        asked = Asked(what="list the repositories", missing="no repositories")
-        found = self.pages(asked, self._api.repositories.list_repositories)
-        return sorted(RepositoryName(repository.id) for repository in found)
+        asked = Asked(
+            what="list the repositories",
+            missing=f"what answers at {self._api.endpoint} is no lakeFS server",
+        )
+        call = self._api.repositories.list_repositories
+        try:
+            return sorted(RepositoryName(found.id) for found in self.pages(asked, call))
+        except NotFoundInStoreError as error:  # lakeFS has a list, if an empty one
+            raise StoreError(error.message, hint="check PERAGO_LAKEFS_ENDPOINT") from None
 
     # -- branches
 
@@ -134,12 +146,12 @@ class History:
     ) -> None:
         """Create-if-absent; sent once."""
         check_branch_name(branch)
-        missing = f"no commit {source} in repository {repository!r}"
-        if not _COMMIT_ID.fullmatch(source) or not _REPOSITORY_NAME.fullmatch(repository):
-            raise NotFoundInStoreError(missing)
+        missing = no_commit(repository, source)
+        if not is_commit_id(source) or not is_repository_name(repository):
+            raise missing
         asked = Asked(
             what=f"create branch {branch!r} in {repository!r}",
-            missing=missing,
+            missing=missing.message,
             changes=True,
             creates=True,
         )
@@ -178,10 +190,13 @@ class History:
 
     def delete_branch(self, repository: RepositoryName, branch: BranchName) -> None:
         """Remove the name; a lost answer is settled by asking again."""
-        missing = _no_branch(repository, branch)
-        _refuse_illegal(repository, branch, missing)
+        missing = no_branch(repository, branch)
+        if not is_branch_name(branch) or not is_repository_name(repository):
+            raise missing
         asked = Asked(
-            what=f"delete branch {branch!r} of {repository!r}", missing=missing, changes=True
+            what=f"delete branch {branch!r} of {repository!r}",
+            missing=missing.message,
+            changes=True,
         )
         call = self._api.branches.delete_branch
         try:
@@ -198,9 +213,8 @@ class History:
         twice.
         """
         self.require_repository(repository)
-        asked = Asked(
-            what=f"list the branches of {repository!r}", missing=_no_repository(repository)
-        )
+        missing = no_repository(repository).message
+        asked = Asked(what=f"list the branches of {repository!r}", missing=missing)
         call = self._api.branches.list_branches
         shown = {found.id for found in self.pages(asked, call, repository)}
         every = self.pages(asked, call, repository, show_hidden=hidden)
@@ -216,11 +230,34 @@ class History:
 
     def head_id(self, repository: RepositoryName, branch: BranchName) -> CommitId:
         """Where a branch stands, read afresh."""
-        missing = _no_branch(repository, branch)
-        _refuse_illegal(repository, branch, missing)
+        head = self._find_head(repository, branch)
+        if head is None:
+            raise self._explain_missing(repository, no_branch(repository, branch))
+        return head
+
+    def _find_head(self, repository: RepositoryName, branch: BranchName) -> CommitId | None:
+        """Where a branch stands; what has an illegal name is not there."""
+        if not is_branch_name(branch) or not is_repository_name(repository):
+            return None
+        missing = no_branch(repository, branch).message
         asked = Asked(what=f"read the head of {repository}/{branch}", missing=missing)
-        found = self._api.read(asked, self._api.branches.get_branch, repository, branch)
+        try:
+            found = self._api.read(asked, self._api.branches.get_branch, repository, branch)
+        except NotFoundInStoreError:
+            return None
         return CommitId(found.commit_id)
+
+    def _explain_missing(
+        self, repository: RepositoryName, error: NotFoundInStoreError
+    ) -> NotFoundInStoreError:
+        """The error for something that is not there, unless the whole repository is not."""
+        try:
+            self.require_repository(repository)
+        except NotFoundInStoreError as missing:
+            return missing
+        except StoreError:  # who cannot find that out has still learnt the rest
+            return error
+        return error
 
     def head(self, repository: RepositoryName, branch: BranchName) -> Commit:
         """The commit where a branch stands."""
@@ -230,26 +267,37 @@ class History:
 
     def commit(self, repository: RepositoryName, commit: CommitId) -> Commit:
         """A commit by its whole id."""
-        missing = f"no commit {commit} in repository {repository!r}"
-        if not _COMMIT_ID.fullmatch(commit) or not _REPOSITORY_NAME.fullmatch(repository):
-            raise NotFoundInStoreError(missing)
-        asked = Asked(what=f"read commit {commit} of {repository!r}", missing=missing)
-        return to_commit(self._api.read(asked, self._api.commits.get_commit, repository, commit))
+        missing = no_commit(repository, commit)
+        found = None
+        if is_commit_id(commit):
+            asked = Asked(what=f"read commit {commit} of {repository!r}", missing=missing.message)
+            found = self._find_commit(asked, repository, commit)
+        if found is None:
+            raise self._explain_missing(repository, missing)
+        return to_commit(found)
+
+    def _find_commit(
+        self, asked: Asked, repository: RepositoryName, commit: str
+    ) -> SdkCommit | None:
+        if not is_repository_name(repository):
+            return None
+        try:
+            return self._api.read(asked, self._api.commits.get_commit, repository, commit)
+        except NotFoundInStoreError:
+            return None
 
     def resolve(self, repository: RepositoryName, ref: str) -> CommitId:
         """A branch, a commit, or the beginning of one."""
-        if _BRANCH_NAME.fullmatch(ref):
-            try:
-                return self.head_id(repository, BranchName(ref))
-            except NotFoundInStoreError:
-                pass
-        missing = f"no branch and no commit {ref!r} in repository {repository!r}"
-        if not _COMMIT_PREFIX.fullmatch(ref) or not _REPOSITORY_NAME.fullmatch(repository):
-            raise NotFoundInStoreError(missing)
-        asked = Asked(what=f"find {ref!r} in {repository!r}", missing=missing)
-        found = self._api.read(asked, self._api.commits.get_commit, repository, ref)
-        if not found.id.startswith(ref):
-            raise NotFoundInStoreError(missing)
+        head = self._find_head(repository, BranchName(ref))
+        if head is not None:
+            return head
+        missing = no_ref(repository, ref)
+        found = None
+        if is_commit_prefix(ref):
+            asked = Asked(what=f"find {ref!r} in {repository!r}", missing=missing.message)
+            found = self._find_commit(asked, repository, ref)
+        if found is None or not found.id.startswith(ref):
+            raise self._explain_missing(repository, missing)
         return CommitId(found.id)
 
     def log(self, repository: RepositoryName, commit: CommitId) -> Iterator[Commit]:
@@ -257,7 +305,7 @@ class History:
         self.commit(repository, commit)
         asked = Asked(
             what=f"read the history of {commit}",
-            missing=f"no commit {commit} in repository {repository!r}",
+            missing=no_commit(repository, commit).message,
         )
         call = self._api.refs.log_commits
         for found in self.pages(asked, call, repository, commit, first_parent=True):
@@ -292,30 +340,7 @@ def to_commit(found: SdkCommit) -> Commit:
     )
 
 
-def check_branch_name(branch: BranchName) -> None:
-    """Raise `StoreError` for a name that lakeFS does not take."""
-    if not _BRANCH_NAME.fullmatch(branch):
-        raise StoreError(
-            f"{branch!r} cannot be the name of a branch",
-            hint="use letters, digits, _ and -, and do not begin with -",
-        )
-
-
-def _refuse_illegal(repository: RepositoryName, branch: BranchName, missing: str) -> None:
-    """What has an illegal name is not there."""
-    if not _BRANCH_NAME.fullmatch(branch) or not _REPOSITORY_NAME.fullmatch(repository):
-        raise NotFoundInStoreError(missing)
-
-
 def _repository_exists(repository: RepositoryName) -> AlreadyExistsInStoreError:
     return AlreadyExistsInStoreError(
         f"there is already a repository {repository!r}", hint="use it, or choose another name"
     )
-
-
-def _no_repository(repository: RepositoryName) -> str:
-    return f"no repository {repository!r} on this server"
-
-
-def _no_branch(repository: RepositoryName, branch: BranchName) -> str:
-    return f"no branch {branch!r} in repository {repository!r}"

@@ -22,9 +22,15 @@ def make_home(home: Path) -> bool:
     except OSError as error:
         raise EnvironmentUnfitError(
             f"cannot create the home {home}: {error.strerror}",
-            hint="make its parent writable, or choose another home (--home or PERAGO_HOME)",
+            hint=f"{_repair(home)}, or choose another home (--home or PERAGO_HOME)",
         ) from error
     return True
+
+
+def _repair(home: Path) -> str:
+    """What to do about a directory that cannot be made."""
+    in_the_way = next((path for path in (home, *home.parents) if path.is_file()), None)
+    return "make its parent writable" if in_the_way is None else f"move the file {in_the_way} away"
 
 
 def require_home(home: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import ssl
+from dataclasses import replace
 
 import pytest
 import urllib3.exceptions as http
@@ -177,6 +178,13 @@ def test_a_connection_that_was_never_made_did_nothing() -> None:
         http.ConnectTimeoutError("slow"),
     ):
         assert type(raised(error, CHANGE)) is StoreUnavailableError
+
+
+def test_a_server_that_does_not_answer_is_named() -> None:
+    asked = replace(READ, endpoint="http://127.0.0.1:9")
+    error = raised(http.NewConnectionError(None, "refused"), asked)  # type: ignore[arg-type]
+
+    assert error.message.endswith("no lakeFS server answers at http://127.0.0.1:9")
 
 
 @pytest.mark.parametrize(

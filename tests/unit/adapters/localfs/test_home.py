@@ -24,7 +24,9 @@ def test_a_home_that_cannot_be_is_unfit(tmp_path: Path, place: str) -> None:
     with pytest.raises(EnvironmentUnfitError, match="cannot create the home") as caught:
         make_home(tmp_path / place)
 
-    assert "PERAGO_HOME" in (caught.value.hint or "")
+    assert caught.value.hint == (
+        f"move the file {tmp_path / 'file'} away, or choose another home (--home or PERAGO_HOME)"
+    )
 
 
 def test_a_missing_home_is_the_wrong_place(tmp_path: Path) -> None:

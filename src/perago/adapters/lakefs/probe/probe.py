@@ -57,7 +57,7 @@ def _check_server(
     yield from server.configuration()
     yield target.repository()
     if not target.is_found:
-        yield skipped(_PERMISSIONS, "there is no repository to try them in")
+        yield skipped(_PERMISSIONS, "not tried: there is no repository to try them in")
         return
     yield from target.rest()
     if not write:

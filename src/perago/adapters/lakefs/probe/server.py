@@ -25,7 +25,9 @@ from perago.app.diagnosis import (
     passed,
     warned,
 )
+from perago.domain.errors import StoreAccessError
 
+_CHECK_KEYS = "check PERAGO_LAKEFS_ACCESS_KEY_ID and PERAGO_LAKEFS_SECRET_ACCESS_KEY"
 _TIMES = 3
 _LONGEST_SECONDS = 10.0
 _HALF_A_SECOND = 0.5
@@ -98,7 +100,7 @@ class ServerCheck:
 
     def _ask_health(self) -> _Answer:
         asked = Asked(
-            what=f"reach {self._endpoint}",
+            what="reach the server",
             missing=f"what answers at {self._endpoint} is no lakeFS server",
         )
         at, before = time.time(), time.perf_counter()
@@ -125,12 +127,15 @@ class ServerCheck:
 
     def _ask_who(self) -> Check:
         asked = Asked(what="ask who this is", missing="the server knows no users")
-        user = self._api.read(asked, self._api.auth.get_current_user).user
+        try:
+            user = self._api.read(asked, self._api.auth.get_current_user).user
+        except StoreAccessError as error:
+            return failed("credentials", error.message, f"{_CHECK_KEYS}; see `settings` above")
         if not user.id:
             return failed(
                 "credentials",
                 "the server does not say who this is",
-                "check PERAGO_LAKEFS_ACCESS_KEY_ID and PERAGO_LAKEFS_SECRET_ACCESS_KEY",
+                _CHECK_KEYS,
             )
         return passed("credentials", f"accepted as user {user.id!r}")
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.history import History
+from perago.adapters.lakefs.names import check_repository_name
 from perago.adapters.lakefs.probe.permission import (
     examine_allowed,
     on_branch,
     on_repository,
 )
-from perago.app.diagnosis import Check, failed, judge_protection, passed
+from perago.app.diagnosis import Check, failed, judge_protection, passed, warned
 from perago.domain.errors import NotFoundInStoreError
 from perago.domain.ids import BranchName, CommitId, RepositoryName
 from perago.domain.staging import STAGING_PREFIX
@@ -80,12 +81,13 @@ class TargetCheck:
         repository = self._repository
         try:
             self._history.require_repository(repository)
-        except NotFoundInStoreError as error:
-            return failed(
+        except NotFoundInStoreError:
+            check_repository_name(repository)
+            return warned(
                 "repository",
-                error.message,
-                f"`perago run` and `perago store init {repository}` make one, where the key may "
-                "create repositories",
+                f"no {repository!r} yet; `perago run` makes it",
+                f"`perago store init {repository}` makes it now; either way this key must be "
+                "allowed to create repositories",
             )
         asked = Asked(what=f"read {repository!r}", missing=f"no repository {repository!r}")
         found = self._api.read(asked, self._api.repositories.get_repository, repository)
