@@ -1,32 +1,27 @@
-"""Repositories, branches and commits of a lakeFS server, as Perago's values.
+"""Makes and removes repositories and branches on a lakeFS server.
 
-Invariant: what is missing is told by its own name: no repository is no missing branch of it.
+Invariant: a change is sent once, unless what it makes is nobody else's or sending it again does no
+more.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from typing import Any
 
 from lakefs_sdk.models.branch_creation import BranchCreation
-from lakefs_sdk.models.commit import Commit as SdkCommit
 from lakefs_sdk.models.repository_creation import RepositoryCreation
 
 from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
+from perago.adapters.lakefs.lookup import PAGE, Lookup, to_commit
 from perago.adapters.lakefs.names import (
     check_branch_name,
     check_repository_name,
     is_branch_name,
     is_commit_id,
-    is_commit_prefix,
     is_repository_name,
     no_branch,
     no_commit,
-    no_ref,
-    no_repository,
 )
 from perago.domain.errors import (
     AlreadyExistsInStoreError,
@@ -35,27 +30,21 @@ from perago.domain.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from perago.domain.ids import BranchName, CommitId, RepositoryName, TreeId
-from perago.domain.publication import Commit
-from perago.ports import Branch
+from perago.domain.ids import BranchName, CommitId, RepositoryName
 
-PAGE = 1000
-"""The most that the server lists in one answer."""
-
-_SERVER_METADATA = ".lakefs."
-"""What the server adds to a commit of its own accord begins with this."""
+__all__ = ["PAGE", "History", "to_commit"]
 
 _PRIVATE_TRIES = 3
 _RACE_WAITS_SECONDS = (0.0, 0.1, 0.2, 0.4)
 
 
-class History:
+class History(Lookup):
     """Reads and makes refs."""
 
     def __init__(
         self, api: LakeFSApi, timeout_seconds: float, storage_namespace: str | None
     ) -> None:
-        self._api = api
+        super().__init__(api)
         self._timeout = timeout_seconds
         self._storage_namespace = storage_namespace
 
@@ -116,29 +105,6 @@ class History:
             return False
         return True
 
-    def require_repository(self, repository: RepositoryName) -> None:
-        """Raise `NotFoundInStoreError` unless there is one."""
-        missing = no_repository(repository)
-        if not is_repository_name(repository):
-            raise missing
-        asked = Asked(what=f"read {repository!r}", missing=missing.message)
-        try:
-            self._api.read(asked, self._api.repositories.get_repository, repository)
-        except NotFoundInStoreError:
-            raise missing from None
-
-    def repositories(self) -> list[RepositoryName]:
-        """All of them, sorted."""
-        asked = Asked(
-            what="list the repositories",
-            missing=f"what answers at {self._api.endpoint} is no lakeFS server",
-        )
-        call = self._api.repositories.list_repositories
-        try:
-            return sorted(RepositoryName(found.id) for found in self.pages(asked, call))
-        except NotFoundInStoreError as error:  # lakeFS has a list, if an empty one
-            raise StoreError(error.message, hint="check PERAGO_LAKEFS_ENDPOINT") from None
-
     # -- branches
 
     def create_branch(
@@ -183,10 +149,7 @@ class History:
                 return
 
     def _stands_at(self, repository: RepositoryName, branch: BranchName, source: CommitId) -> bool:
-        try:
-            return self.head_id(repository, branch) == source
-        except NotFoundInStoreError:
-            return False
+        return self._find_head(repository, branch) == source
 
     def delete_branch(self, repository: RepositoryName, branch: BranchName) -> None:
         """Remove the name; a lost answer is settled by asking again."""
@@ -207,137 +170,6 @@ class History:
                 self._api.repeat(asked, call, repository, branch)
             except NotFoundInStoreError:
                 return
-
-    def branches(self, repository: RepositoryName, *, hidden: bool) -> list[Branch]:
-        """Sorted by name; the server's listing does not say which are hidden, so it is asked
-        twice.
-        """
-        self.require_repository(repository)
-        missing = no_repository(repository).message
-        asked = Asked(what=f"list the branches of {repository!r}", missing=missing)
-        call = self._api.branches.list_branches
-        shown = {found.id for found in self.pages(asked, call, repository)}
-        every = self.pages(asked, call, repository, show_hidden=hidden)
-        listed = [
-            Branch(
-                name=BranchName(found.id),
-                head=CommitId(found.commit_id),
-                hidden=found.id not in shown,
-            )
-            for found in every
-        ]
-        return sorted(listed, key=lambda branch: branch.name)
-
-    def head_id(self, repository: RepositoryName, branch: BranchName) -> CommitId:
-        """Where a branch stands, read afresh."""
-        head = self._find_head(repository, branch)
-        if head is None:
-            raise self._explain_missing(repository, no_branch(repository, branch))
-        return head
-
-    def _find_head(self, repository: RepositoryName, branch: BranchName) -> CommitId | None:
-        """Where a branch stands; what has an illegal name is not there."""
-        if not is_branch_name(branch) or not is_repository_name(repository):
-            return None
-        missing = no_branch(repository, branch).message
-        asked = Asked(what=f"read the head of {repository}/{branch}", missing=missing)
-        try:
-            found = self._api.read(asked, self._api.branches.get_branch, repository, branch)
-        except NotFoundInStoreError:
-            return None
-        return CommitId(found.commit_id)
-
-    def _explain_missing(
-        self, repository: RepositoryName, error: NotFoundInStoreError
-    ) -> NotFoundInStoreError:
-        """The error for something that is not there, unless the whole repository is not."""
-        try:
-            self.require_repository(repository)
-        except NotFoundInStoreError as missing:
-            return missing
-        except StoreError:  # who cannot find that out has still learnt the rest
-            return error
-        return error
-
-    def head(self, repository: RepositoryName, branch: BranchName) -> Commit:
-        """The commit where a branch stands."""
-        return self.commit(repository, self.head_id(repository, branch))
-
-    # -- commits
-
-    def commit(self, repository: RepositoryName, commit: CommitId) -> Commit:
-        """A commit by its whole id."""
-        missing = no_commit(repository, commit)
-        found = None
-        if is_commit_id(commit):
-            asked = Asked(what=f"read commit {commit} of {repository!r}", missing=missing.message)
-            found = self._find_commit(asked, repository, commit)
-        if found is None:
-            raise self._explain_missing(repository, missing)
-        return to_commit(found)
-
-    def _find_commit(
-        self, asked: Asked, repository: RepositoryName, commit: str
-    ) -> SdkCommit | None:
-        if not is_repository_name(repository):
-            return None
-        try:
-            return self._api.read(asked, self._api.commits.get_commit, repository, commit)
-        except NotFoundInStoreError:
-            return None
-
-    def resolve(self, repository: RepositoryName, ref: str) -> CommitId:
-        """A branch, a commit, or the beginning of one."""
-        head = self._find_head(repository, BranchName(ref))
-        if head is not None:
-            return head
-        missing = no_ref(repository, ref)
-        found = None
-        if is_commit_prefix(ref):
-            asked = Asked(what=f"find {ref!r} in {repository!r}", missing=missing.message)
-            found = self._find_commit(asked, repository, ref)
-        if found is None or not found.id.startswith(ref):
-            raise self._explain_missing(repository, missing)
-        return CommitId(found.id)
-
-    def log(self, repository: RepositoryName, commit: CommitId) -> Iterator[Commit]:
-        """First parents, newest first."""
-        self.commit(repository, commit)
-        asked = Asked(
-            what=f"read the history of {commit}",
-            missing=no_commit(repository, commit).message,
-        )
-        call = self._api.refs.log_commits
-        for found in self.pages(asked, call, repository, commit, first_parent=True):
-            yield to_commit(found)
-
-    def pages(
-        self, asked: Asked, call: Callable[..., Any], *args: object, **kw: object
-    ) -> Iterator[Any]:
-        """Every item of a listing, page by page."""
-        after = ""
-        while True:
-            page = self._api.read(asked, call, *args, **kw, after=after, amount=PAGE)
-            yield from page.results
-            if not page.pagination.has_more:
-                return
-            after = page.pagination.next_offset
-
-
-def to_commit(found: SdkCommit) -> Commit:
-    """A commit as the server shows it."""
-    return Commit(
-        id=CommitId(found.id),
-        parents=tuple(CommitId(parent) for parent in found.parents),
-        tree=TreeId(found.meta_range_id),
-        message=found.message,
-        created_at=datetime.fromtimestamp(found.creation_date, UTC),
-        metadata={
-            key: value
-            for key, value in (found.metadata or {}).items()
-            if not key.startswith(_SERVER_METADATA)
-        },
-    )
 
 
 def _repository_exists(repository: RepositoryName) -> AlreadyExistsInStoreError:
