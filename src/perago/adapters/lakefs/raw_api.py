@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from urllib.parse import quote
 
 from perago.adapters.lakefs.answers import Asked, explain_nonsense, translated
@@ -26,7 +25,6 @@ class RawApi:
             "Authorization": "Basic " + base64.b64encode(user).decode("ascii"),
             "Accept-Encoding": "identity",
         }
-        self._endpoint = connection.endpoint
         self._base = connection.endpoint + API_PATH
         self._wire = wire
 
@@ -53,7 +51,6 @@ class RawApi:
 
     def send(self, request: Request, asked: Asked, *, expected: int) -> dict[str, object]:
         """Send a request whose answer is one JSON object, or nothing."""
-        asked = replace(asked, endpoint=self._endpoint)
         response = self._wire.send(request, asked, expected=expected)
         with translated(asked):
             found = json.loads(response.data or b"{}")

@@ -13,7 +13,7 @@ import ssl
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import unescape
 from http.client import HTTPConnection, HTTPMessage, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import NoReturn
@@ -109,7 +109,7 @@ class Wire:
         parts = urlsplit(request.url)
         origin = f"{parts.scheme}://{parts.netloc}"
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
-        with translated(asked):
+        with translated(replace(asked, endpoint=origin)):
             connection = self._take(origin)
             try:
                 response = self._ask(connection, request, target)

@@ -172,3 +172,14 @@ def _fail_to_shake_hands(server: Server) -> None:
 
 def _hang_up(server: Server) -> None:
     server.listener.accept()[0].close()
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    server = Server([], None)
+    request, connection = get(server), _connection(server, None)
+    server.listener.close()
+
+    with pytest.raises(TransientError) as caught:
+        Wire(connection).send(request, READ, expected=200)
+
+    assert connection.endpoint in caught.value.error.message
