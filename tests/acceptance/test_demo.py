@@ -121,7 +121,8 @@ def test_a_crash_between_publication_and_report_leaves_one_commit_per_step(tmp_p
 def test_the_same_pipeline_on_lakefs_makes_the_same_tables(
     embedded: Shown, lakefs_server: ThrowawayLakeFS, tmp_path: Path
 ) -> None:
-    home, settings = tmp_path / ".perago", settings_of(lakefs_server)
+    home, cache = tmp_path / ".perago", str(tmp_path / "cache")
+    settings = {**settings_of(lakefs_server), "PERAGO_CACHE_DIRECTORY": cache}
     printed = demo(home, settings=settings)
     assert steps_in(printed, "history of flights@main") == WRITING_STEPS
 
