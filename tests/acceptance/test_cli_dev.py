@@ -1,4 +1,4 @@
-"""`perago dev` in real processes: with the real server, and with a Go that builds a double."""
+"""`perago dev` in real processes: with the real servers, and with tools that make doubles."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import psutil
 import pytest
 
 from perago.adapters.localfs.processes import identify
-from perago.adapters.servers import Binary
+from perago.adapters.servers import CONDUCTOR, Binary, ConductorProgram
 from tests.acceptance.command_line import CommandLine, Ended
-from tests.unit.adapters.servers.doubles import make_go
+from tests.unit.adapters.servers.doubles import make_go, make_maven
 
 CLIENT = """
 import base64, json, os, urllib.request
@@ -38,13 +38,14 @@ needs_lakefs = pytest.mark.lakefs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dev:
-    """`perago dev` on one home."""
+    """`perago dev` on one home, for one server."""
 
     line: CommandLine
     environment: dict[str, str]
+    name: str = "lakefs"
 
-    def __call__(self, *arguments: str) -> Ended:
-        return self.line("dev", *arguments, **self.environment)
+    def __call__(self, command: str, *options: str) -> Ended:
+        return self.line("dev", command, self.name, *options, **self.environment)
 
     def server(self) -> Any:
         return self("status", "--json").json["servers"][0]
@@ -135,7 +136,7 @@ def test_status_tells_running_from_stale_from_stopped(dev: Dev) -> None:
     assert dev("status").code == 1
     refused = dev("env")
     assert (refused.code, refused.out) == (3, "")
-    assert "hint: start it with `perago dev up`" in refused.err
+    assert "hint: start with `perago dev up lakefs`" in refused.err
 
     assert dev("up").code == 0
     assert dev.server()["status"] == "running"
@@ -179,7 +180,12 @@ def test_down_without_a_server_is_content(perago: CommandLine) -> None:
     down = perago("dev", "down", "--json")
 
     assert down.code == 0
-    assert down.json == {"servers": [{"name": "lakefs", "stopped": False, "purged": False}]}
+    assert down.json == {
+        "servers": [
+            {"name": "lakefs", "stopped": False, "purged": False},
+            {"name": "conductor", "stopped": False, "purged": False},
+        ]
+    }
     assert not perago.home.exists()
 
 
@@ -187,8 +193,8 @@ def test_it_is_built_with_go_where_there_is_none(perago: CommandLine, tmp_path: 
     go = make_go(tmp_path / "go")
     environment = {**go.environment, "PERAGO_CACHE_DIRECTORY": str(tmp_path / "cache")}
 
-    built = perago("dev", "build", **environment)
-    again = perago("dev", "build", "--json", **environment)
+    built = perago("dev", "build", "lakefs", **environment)
+    again = perago("dev", "build", "lakefs", "--json", **environment)
 
     program = tmp_path / "cache" / "servers" / "lakefs-1.86.0" / "lakefs"
     assert built.code == 0, built.err
@@ -205,7 +211,10 @@ def test_a_build_that_fails_is_one_error_with_what_go_said(
     go = make_go(tmp_path / "go", compile_="echo cannot find package x >&2; exit 1")
 
     up = perago(
-        "dev", "up", **{**go.environment, "PERAGO_CACHE_DIRECTORY": str(tmp_path / "cache")}
+        "dev",
+        "up",
+        "lakefs",
+        **{**go.environment, "PERAGO_CACHE_DIRECTORY": str(tmp_path / "cache")},
     )
 
     assert up.code == 3
@@ -218,7 +227,7 @@ def test_a_build_that_fails_is_one_error_with_what_go_said(
 def test_ctrl_c_ends_the_build(perago: CommandLine, tmp_path: Path) -> None:
     go = make_go(tmp_path / "go", compile_='echo half > "$2"; sleep 600')
     environment = {**go.environment, "PERAGO_CACHE_DIRECTORY": str(tmp_path / "cache")}
-    with perago.start("dev", "up", **environment) as up:
+    with perago.start("dev", "up", "lakefs", **environment) as up:
         up.wait_for("compiling")
         perago.wait_until(lambda _: len(go.pids) == 2)
         builder = identify(go.pids[-1])
@@ -228,3 +237,68 @@ def test_ctrl_c_ends_the_build(perago: CommandLine, tmp_path: Path) -> None:
     assert not builder.is_alive
     kept = (tmp_path / "cache" / "servers" / "lakefs-1.86.0").iterdir()
     assert [path.name for path in kept] == [".lock"]
+
+
+def test_one_that_cannot_be_had_does_not_stop_the_other(
+    perago: CommandLine, tmp_path: Path
+) -> None:
+    go = make_go(tmp_path / "go")
+    maven = make_maven(go.directory, get="echo no route to host; exit 1")
+    environment = {**go.environment, "PERAGO_CACHE_DIRECTORY": str(tmp_path / "cache")}
+
+    built = perago("dev", "build", **environment)
+    again = perago("dev", "build", "--json", **environment)
+
+    assert built.code == again.code == 3
+    assert built.out.startswith("lakeFS 1.86.0: ")
+    assert "error: cannot fetch Conductor 3.32.1 with Maven: exit code 1" in built.err
+    lakefs, conductor = again.json["binaries"]
+    assert lakefs["source"] == "cache"
+    assert conductor["name"] == "conductor"
+    assert conductor["error"]["type"] == "EnvironmentUnfitError"
+    assert "no route to host" in conductor["error"]["message"]
+    assert len(maven.calls) == 2
+
+
+def test_a_port_is_for_one_server(perago: CommandLine) -> None:
+    refused = perago("dev", "up", "--port", "20001")
+
+    assert refused.code == 2
+    assert "perago dev up lakefs --port 20001" in refused.err
+    assert not perago.home.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.conductor
+def test_conductor_up_env_down(
+    perago: CommandLine, conductor_program: ConductorProgram, tmp_path: Path
+) -> None:
+    cached = tmp_path / "cache" / "servers" / "conductor-3.32.1" / CONDUCTOR.file_name
+    cached.parent.mkdir(parents=True)
+    cached.symlink_to(conductor_program.jar.path)
+    environment = {"PERAGO_CACHE_DIRECTORY": str(tmp_path / "cache")}
+    dev = Dev(line=perago, environment=environment, name="conductor")
+    try:
+        # Not a plain call, whose patience is shorter than the start on a busy machine.
+        with perago.start("dev", "up", "conductor", **environment) as up:
+            said = up.wait_for("Conductor 3.32.1 started")
+            assert up.end() == 0, up.lines
+        server = dev.server()
+        process = identify(server["pid"])
+        env = dev("env")
+        # Without a name: those that run. lakeFS was never started.
+        every = perago("dev", "env", "--json", **environment)
+        both = perago("dev", "status", **environment)
+        one = perago("dev", "status", "lakefs", **environment)
+    finally:
+        down = dev("down", "--purge")
+
+    assert said == f"Conductor 3.32.1 started: {server['endpoint']} (process {server['pid']})"
+    assert server["status"] == "running"
+    assert env.out == f"export PERAGO_CONDUCTOR_URL={server['api']}\n"
+    assert server["api"] == f"{server['endpoint']}/api"
+    assert every.json == {"environment": {"PERAGO_CONDUCTOR_URL": server["api"]}}
+    assert (both.code, one.code) == (0, 1)
+    assert down.out.splitlines()[0] == "Conductor stopped"
+    assert not (perago.home / "dev" / "conductor").exists()
+    assert not process.is_alive

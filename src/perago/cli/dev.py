@@ -2,240 +2,274 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from perago.cli.context import JsonFlag, help_text, options_of
-from perago.cli.errors import ExitCode
+from perago.cli.errors import ExitCode, describe_error, report_error
 from perago.cli.output import Output
-from perago.domain.errors import EnvironmentUnfitError
-from perago.domain.outcome import JsonObject
-from perago.settings import Settings
+from perago.domain.errors import EnvironmentUnfitError, UsageError
+from perago.domain.outcome import JsonObject, JsonValue
 
 if TYPE_CHECKING:
-    from perago.adapters.servers import Binary, LakeFSServer, LakeFSState, Progress, StartedLakeFS
+    from perago.adapters.servers import ServerState
+    from perago.cli.dev_servers import AnyDevServer, AnyReport
 
 UP_HELP = help_text(
-    "Start a lakeFS server for development, on loopback.",
+    "Start lakeFS and Conductor for development, on loopback.",
     {
-        "perago dev up": "a second time it says that the server is up",
-        'eval "$(perago dev env)"': "then this shell's commands use it",
+        "perago dev up": "a second time it says that the servers are up",
+        "perago dev up lakefs": "this one only",
+        'eval "$(perago dev env)"': "then this shell's commands use them",
     },
     "Takes `lakefs` from PATH; without one, builds the version that Perago is tested with into the "
-    "cache, once. It needs Go and a few minutes. Data stay in `<home>/dev/lakefs` between starts.",
+    "cache, once. It needs Go and a few minutes. Conductor is fetched into the cache with Maven, "
+    "once, and needs Java 21 or newer. Where one cannot be had the other starts all the same, and "
+    "the command ends with 3. Data stay in `<home>/dev` between starts.",
 )
 DOWN_HELP = help_text(
-    "Stop the development server.",
+    "Stop the development servers.",
     {
-        "perago dev down": "its data stay for the next start",
-        "perago dev down --purge": "remove them, and the server's credentials",
+        "perago dev down": "their data stay for the next start",
+        "perago dev down conductor": "this one only",
+        "perago dev down --purge": "remove the data, and the servers' credentials",
     },
 )
 STATUS_HELP = help_text(
-    "Say whether the development server runs.",
-    {"perago dev status": "exits with 1 when it does not"},
-    "It is stale when it ended without being stopped; `perago dev up` starts it again.",
+    "Say whether the development servers run.",
+    {
+        "perago dev status": "exits with 1 when none does, or one is stale",
+        "perago dev status conductor": "exits with 1 when it does not run",
+    },
+    "One is stale when it ended without being stopped; `perago dev up` starts it again.",
 )
 ENV_HELP = help_text(
-    "Print the settings of the development server, for a shell.",
+    "Print the settings of the development servers, for a shell.",
     {
-        "perago dev env": "see them",
-        'eval "$(perago dev env)"': "use the server in this shell",
+        "perago dev env": "see those of the servers that run",
+        'eval "$(perago dev env)"': "use them in this shell",
     },
     "This prints the secret of a server that listens on loopback only. No other command does.",
 )
 BUILD_HELP = help_text(
-    "Make sure that there is a lakeFS binary, and start nothing.",
-    {"perago dev build": "for an image, or before tests without a network"},
+    "Make sure that there is a lakeFS binary and a Conductor jar, and start nothing.",
+    {
+        "perago dev build": "for an image, or before tests without a network",
+        "perago dev build conductor": "this one only",
+    },
 )
 
-_SECRET = "PERAGO_LAKEFS_SECRET_ACCESS_KEY"  # noqa: S105 - its name
 
+class ServerName(StrEnum):
+    """The servers that can be named."""
+
+    LAKEFS = "lakefs"
+    CONDUCTOR = "conductor"
+
+
+Servers = Annotated[
+    list[ServerName] | None,
+    typer.Argument(
+        metavar="[SERVER]...", help="`lakefs`, `conductor`; without one both.", show_default=False
+    ),
+]
 Port = Annotated[
     int | None,
     typer.Option(
         "--port",
         min=1,
         max=65535,
-        help="Listen here; without it on the port of the last time, or a free one.",
+        help="Listen here; without it on the port of the last time, or a free one. "
+        "For one server only.",
         show_default=False,
     ),
 ]
 
 
-def up(context: typer.Context, port: Port = None, as_json: JsonFlag = False) -> None:
-    """Start the server."""
+def up(
+    context: typer.Context, servers: Servers = None, port: Port = None, as_json: JsonFlag = False
+) -> None:
+    """Start the servers."""
     from perago.adapters.localfs.home import make_home
 
     output, options = Output(as_json=as_json), options_of(context)
-    settings = options.settings()
-    make_home(settings.home)
-    server = _server_of(settings)
-    started = _start(server, settings, port, output)
-    state = started.state
-    said = "started" if started.fresh else "is already up"
-    output.answer({"servers": [{**_describe(server, state), "started": started.fresh}]})
-    output.say(f"lakeFS {state.version} {said}: {state.endpoint} ({_process(state)})")
-    output.say(f"its data and its log are in {server.directory}")
-    output.say(f'use it in this shell with: eval "$({options.command("dev", "env")})"')
-    output.say("which sets")
-    for name, value in _settings_of(state).items():
-        output.say(f"  {name}" if name == _SECRET else f"  {name}={shlex.quote(value)}")
+    chosen = _chosen(context, servers)
+    if port is not None and len(chosen) > 1:
+        raise UsageError(
+            "--port is for one server, and two are to start",
+            hint=f"name it: `{options.command('dev', 'up', str(chosen[0].name))} --port {port}`",
+        )
+    make_home(options.settings().home)
+    variables: dict[str, str] = {}
+
+    def start(dev: AnyDevServer) -> JsonObject:
+        started = dev.start(port, output)
+        said = "started" if started.fresh else "is already up"
+        state = started.state
+        output.say(f"{dev.title} {state.version} {said}: {state.endpoint} ({_process(state)})")
+        output.say(f"its data and its log are in {dev.server.directory}")
+        variables.update(dev.variables(state))
+        return {**dev.describe(state), "started": started.fresh}
+
+    with_all = _Each(chosen, output)
+    answers = with_all.do(start)
+    output.answer({"servers": answers})
+    if variables:
+        _tell_settings(output, options.command("dev", "env"), variables)
+    with_all.exit_honestly()
 
 
 def down(
     context: typer.Context,
-    purge: Annotated[bool, typer.Option("--purge", help="Also remove its data.")] = False,
+    servers: Servers = None,
+    purge: Annotated[bool, typer.Option("--purge", help="Also remove their data.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Stop the server."""
+    """Stop the servers."""
     output = Output(as_json=as_json)
-    server = _server_of(options_of(context).settings())
-    stopped = server.stop()
-    purged = purge and server.purge()
-    output.answer({"servers": [{"name": "lakefs", "stopped": stopped, "purged": purged}]})
-    output.say("lakeFS stopped" if stopped else "lakeFS was not running")
-    if purged:
-        output.say(f"removed {server.directory}")
-    elif server.directory.is_dir():
-        output.say(f"its data stay in {server.directory}")
+
+    def stop(dev: AnyDevServer) -> JsonObject:
+        stopped = dev.server.stop()
+        purged = purge and dev.server.purge()
+        output.say(f"{dev.title} stopped" if stopped else f"{dev.title} was not running")
+        if purged:
+            output.say(f"removed {dev.server.directory}")
+        elif dev.server.directory.is_dir():
+            output.say(f"its data stay in {dev.server.directory}")
+        return {"name": dev.name, "stopped": stopped, "purged": purged}
+
+    with_all = _Each(_chosen(context, servers), output)
+    output.answer({"servers": with_all.do(stop)})
+    with_all.exit_honestly()
 
 
-def status(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """Say whether the server runs."""
+def status(context: typer.Context, servers: Servers = None, as_json: JsonFlag = False) -> None:
+    """Say whether the servers run."""
     output = Output(as_json=as_json)
-    server = _server_of(options_of(context).settings())
-    report = server.report()
-    shown = _describe(server, report.state)
-    shown |= {"status": str(report.status), "answers": report.answers}
-    output.answer({"servers": [shown]})
-    endpoint = "" if report.state is None else report.state.endpoint
-    process = "" if report.state is None else _process(report.state)
-    output.table(
-        ("server", "status", "endpoint", "process"), [("lakefs", report.summary, endpoint, process)]
+    found = [(dev, dev.server.report()) for dev in _chosen(context, servers)]
+    output.answer(
+        {
+            "servers": [
+                dev.describe(report.state)
+                | {"status": str(report.status), "answers": report.answers}
+                for dev, report in found
+            ]
+        }
     )
-    if not report.is_up:
+    rows = [
+        (
+            str(dev.name),
+            report.summary,
+            "" if report.state is None else report.state.endpoint,
+            "" if report.state is None else _process(report.state),
+        )
+        for dev, report in found
+    ]
+    output.table(("server", "status", "endpoint", "process"), rows)
+    if not _in_use(found, named=bool(servers)):
         raise typer.Exit(ExitCode.FAILED)
 
 
-def env(context: typer.Context, as_json: JsonFlag = False) -> None:
+def env(context: typer.Context, servers: Servers = None, as_json: JsonFlag = False) -> None:
     """Print settings for a shell."""
     output, options = Output(as_json=as_json), options_of(context)
-    report = _server_of(options.settings()).report()
-    if report.state is None or not report.is_up:
+    found = [(dev, dev.server.report()) for dev in _chosen(context, servers)]
+    in_use = _in_use(found, named=bool(servers))
+    if not in_use:
+        said = ", ".join(f"{dev.title} is {report.summary}" for dev, report in found)
         raise EnvironmentUnfitError(
-            f"the development server is not up ({report.summary})",
-            hint=f"start it with `{options.command('dev', 'up')}`",
+            f"the development servers are not up: {said}",
+            hint=f"start with `{options.command('dev', 'up', *map(str, servers or []))}`",
         )
-    variables = _settings_of(report.state)
+    variables: dict[str, str] = {}
+    for dev, report in in_use:
+        variables |= dev.variables(report.state)
     output.answer({"environment": {**variables}})
     for name, value in variables.items():
         output.say(f"export {name}={shlex.quote(value)}")
 
 
-def build(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """Make sure that there is a binary."""
+def build(context: typer.Context, servers: Servers = None, as_json: JsonFlag = False) -> None:
+    """Make sure that there are programs."""
     output = Output(as_json=as_json)
-    binary = _provide(options_of(context).settings(), output)
-    output.answer(
-        {
-            "binaries": [
-                {
-                    "name": binary.program.name,
-                    "version": binary.version,
-                    "path": str(binary.path),
-                    "source": binary.source,
-                }
-            ]
+
+    def provide(dev: AnyDevServer) -> JsonObject:
+        binary = dev.binary_of(dev.get(output))
+        output.say(f"{dev.title} {binary.version}: {binary.path} ({binary.source})")
+        return {
+            "name": dev.name,
+            "version": binary.version,
+            "path": str(binary.path),
+            "source": binary.source,
         }
-    )
-    output.say(f"lakeFS {binary.version}: {binary.path} ({binary.source})")
+
+    with_all = _Each(_chosen(context, servers), output)
+    output.answer({"binaries": with_all.do(provide)})
+    with_all.exit_honestly()
 
 
-def _server_of(settings: Settings) -> LakeFSServer:
-    from perago.adapters.servers import LakeFSServer
+class _Each:
+    """One deed on every server: what stops one of several does not stop the others."""
 
-    return LakeFSServer(settings.home / "dev" / "lakefs")
+    def __init__(self, servers: list[AnyDevServer], output: Output) -> None:
+        self._servers = servers
+        self._output = output
+        self._failed = False
 
+    def do(self, deed: Callable[[AnyDevServer], JsonObject]) -> list[JsonValue]:
+        """What the deed gave for each, or the error in its place."""
+        if len(self._servers) == 1:
+            return [deed(self._servers[0])]
+        return [self._try(deed, dev) for dev in self._servers]
 
-def _start(
-    server: LakeFSServer, settings: Settings, port: int | None, output: Output
-) -> StartedLakeFS:
-    from perago.adapters.servers import StartedLakeFS
+    def exit_honestly(self) -> None:
+        """End the command with the code of an unfit machine where one was."""
+        if self._failed:
+            raise typer.Exit(ExitCode.UNFIT)
 
-    report = server.report()
-    if report.is_up and report.state is not None and port in (None, report.state.port):
-        return StartedLakeFS(state=report.state, fresh=False)  # nothing to build for
-    started = server.start(_provide(settings, output), port=port)
-    if report.state is not None and started.state.port != report.state.port:
-        output.note(
-            f"warning: it had port {report.state.port} before: renew the settings of shells"
-        )
-    return started
-
-
-def _provide(settings: Settings, output: Output) -> Binary:
-    from perago.adapters.servers import LAKEFS, provide_binary
-
-    with _show_progress(output) as progress:
-        binary = provide_binary(
-            LAKEFS, cache=settings.cache_directory, environment=os.environ, progress=progress
-        )
-    if binary.warning is not None:
-        output.note(f"warning: {binary.warning}")
-    return binary
+    def _try(self, deed: Callable[[AnyDevServer], JsonObject], dev: AnyDevServer) -> JsonObject:
+        try:
+            return deed(dev)
+        except EnvironmentUnfitError as error:
+            self._failed = True
+            if not self._output.as_json:
+                report_error(error, as_json=False)
+            return {"name": dev.name, "error": describe_error(error)}
 
 
-@contextmanager
-def _show_progress(output: Output) -> Iterator[Progress]:
-    """A line that is redrawn on a terminal; else a line now and then. Always on stderr."""
-    from perago.adapters.servers import Progress
+def _chosen(context: typer.Context, names: list[ServerName] | None) -> list[AnyDevServer]:
+    from perago.cli.dev_servers import dev_servers
 
-    console = Console(stderr=True)
-    if not console.is_terminal or console.is_dumb_terminal:
-        yield Progress(say=output.note)
-        return
-    line = console.status("")
-
-    def redraw(text: str) -> None:
-        line.update(Text(text))
-        line.start()
-
-    try:
-        yield Progress(say=redraw, every_seconds=1.0)
-    finally:
-        line.stop()
+    return dev_servers(options_of(context).settings(), names or [])
 
 
-def _settings_of(state: LakeFSState) -> dict[str, str]:
-    return {
-        "PERAGO_STORE": "lakefs",
-        "PERAGO_LAKEFS_ENDPOINT": state.endpoint,
-        "PERAGO_LAKEFS_ACCESS_KEY_ID": state.access_key_id,
-        _SECRET: state.secret_access_key,
-    }
+def _in_use(
+    found: list[tuple[AnyDevServer, AnyReport]], *, named: bool
+) -> list[tuple[AnyDevServer, AnyReport]]:
+    """The servers that run, or nothing where one that should does not.
+
+    One that nobody started, or that was stopped, should run only where it was named.
+    """
+    from perago.adapters.servers import ServerStatus
+
+    wanted = [
+        (dev, report) for dev, report in found if named or report.status is not ServerStatus.STOPPED
+    ]
+    return wanted if all(report.is_up for _, report in wanted) else []
 
 
-def _describe(server: LakeFSServer, state: LakeFSState | None) -> JsonObject:
-    """A server for programs, without its secret."""
-    process = None if state is None else state.process
-    return {
-        "name": "lakefs",
-        "version": None if state is None else state.version,
-        "endpoint": None if state is None else state.endpoint,
-        "access_key_id": None if state is None else state.access_key_id,
-        "pid": None if process is None else process.pid,
-        "directory": str(server.directory),
-        "log": str(server.log),
-    }
+def _tell_settings(output: Output, command: str, variables: dict[str, str]) -> None:
+    from perago.cli.dev_servers import SECRETS
+
+    output.say(f'use it in this shell with: eval "$({command})"')
+    output.say("which sets")
+    for name, value in variables.items():
+        output.say(f"  {name}" if name in SECRETS else f"  {name}={shlex.quote(value)}")
 
 
-def _process(state: LakeFSState) -> str:
+def _process(state: ServerState) -> str:
     return "" if state.process is None else f"process {state.process.pid}"

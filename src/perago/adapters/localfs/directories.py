@@ -151,16 +151,19 @@ class LocalAttemptDirectories:
         for directory in (self._root / ATTEMPTS).glob(f"*-{execution_id}"):
             remove_tree(directory)
 
-    def sweep(self) -> int:
-        """End what earlier supervisors left running and delete every attempt directory."""
+    def sweep(self) -> list[Attempt]:
+        """End what earlier supervisors left running, delete every attempt directory, and say
+        whose they were.
+        """
         attempts = self._root / ATTEMPTS
-        leftovers = sorted(attempts.iterdir()) if attempts.is_dir() else []
-        for directory in leftovers:
+        found: list[Attempt] = []
+        for directory in sorted(attempts.iterdir()) if attempts.is_dir() else []:
             marker = _read_marker(directory)
             if marker is not None:
                 end_process_group(marker.process)
+                found.append(marker.attempt)
             remove_tree(directory)
-        return len(leftovers)
+        return found
 
 
 def _read_marker(directory: Path) -> Marker | None:

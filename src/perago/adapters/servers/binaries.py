@@ -1,8 +1,4 @@
-"""Where a server's binary comes from: PATH, else the cache, else a build into the cache.
-
-Invariant: a file under a program's name in the cache is a whole program of the version that its
-directory names. Several processes that need it at once build it once.
-"""
+"""Where a server's binary comes from: PATH, else the cache, else a build into the cache."""
 
 from __future__ import annotations
 
@@ -10,40 +6,15 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from perago.adapters.servers.file_lock import hold_file_lock
 from perago.adapters.servers.go import USUAL_PLACES, GoBuild, explain_missing_go, find_go
+from perago.adapters.servers.program_cache import Binary, cached_path, fill_cache
 from perago.adapters.servers.programs import GoProgram
 from perago.adapters.servers.progress import Progress
-from perago.domain.errors import EnvironmentUnfitError
 
 _PROBE_SECONDS = 30
-_BUILD_PREFIX = ".build-"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binary:
-    """A program that can be started."""
-
-    program: GoProgram
-    path: Path
-    version: str
-    source: Literal["PATH", "cache", "build"]
-
-    @property
-    def warning(self) -> str | None:
-        """What to say about a version that nobody has tried."""
-        if self.version == self.program.version:
-            return None
-        return (
-            f"{self.path} is {self.program.title} {self.version}; "
-            f"Perago is tested with {self.program.version}"
-        )
 
 
 def find_binary(
@@ -74,35 +45,14 @@ def provide_binary(
     go = find_go(environment, go_places)
     if go is None:
         raise explain_missing_go(program)
-    target = cached_path(program, cache)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with hold_file_lock(
-            target.parent / ".lock",
-            waiting=f"another process builds {program}: waiting …",
-            progress=progress,
-        ):
-            _sweep(target.parent)
-            if not os.access(target, os.X_OK):
-                with tempfile.TemporaryDirectory(prefix=_BUILD_PREFIX, dir=target.parent) as made:
-                    GoBuild(
-                        go=go,
-                        program=program,
-                        scratch=Path(made),
-                        environment=environment,
-                        progress=progress,
-                    ).make(target)
-    except OSError as error:
-        raise EnvironmentUnfitError(
-            f"cannot build {program} into {target.parent}: {error.strerror}",
-            hint="make the directory writable, free disk space, or choose another cache directory",
-        ) from error
-    return Binary(program=program, path=target, version=program.version, source="build")
 
+    def build(scratch: Path, target: Path) -> None:
+        GoBuild(
+            go=go, program=program, scratch=scratch, environment=environment, progress=progress
+        ).make(target)
 
-def cached_path(program: GoProgram, cache: Path) -> Path:
-    """Where the cache keeps a program of its pinned version."""
-    return cache / "servers" / f"{program.family}-{program.version}" / program.name
+    path = fill_cache(program, cache=cache, doing="build", progress=progress, make=build)
+    return Binary(program=program, path=path, version=program.version, source="build")
 
 
 def probe_version(path: Path, environment: Mapping[str, str]) -> str | None:
@@ -122,10 +72,3 @@ def probe_version(path: Path, environment: Mapping[str, str]) -> str | None:
         return None
     match = re.search(r"\bversion:? v?(\S+)", answer.stdout)
     return match[1] if match else None
-
-
-def _sweep(directory: Path) -> None:
-    """Remove what builds that were killed left; whoever holds the lock is the only builder."""
-    for left in directory.glob(f"{_BUILD_PREFIX}*"):
-        # A compiler may be writing its last file there: what stays now goes the next time.
-        shutil.rmtree(left, ignore_errors=True)

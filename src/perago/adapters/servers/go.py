@@ -9,17 +9,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import subprocess
-import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from perago.adapters.servers.programs import GoProgram
 from perago.adapters.servers.progress import Progress
-from perago.adapters.servers.tether import Tether
+from perago.adapters.servers.toolchains import Tool
 from perago.domain.errors import EnvironmentUnfitError
 
 USUAL_PLACES = (
@@ -31,10 +27,6 @@ USUAL_PLACES = (
     "/snap/bin",
 )
 """Where installers put `go` without putting it on everybody's PATH."""
-
-_BOUND_SECONDS = 3600
-_INTERRUPT_SECONDS = 5
-_TAIL_LINES = 12
 
 
 def find_go(environment: Mapping[str, str], places: Iterable[str] = USUAL_PLACES) -> Path | None:
@@ -94,40 +86,20 @@ class GoBuild:
             raise self._explain("go mod", "it did not say where the module is") from error
 
     def _run(self, arguments: list[str], directory: Path, doing: str) -> str:
-        """Run Go to its end and give what it printed; whatever happens, no process is left."""
-        self.progress.say(doing)
-        out, err = self.scratch / "go.out", self.scratch / "go.err"
-        with out.open("wb") as stdout, err.open("wb") as stderr, Tether() as tether:
-            process = subprocess.Popen(
-                [str(self.go), *arguments],
-                cwd=directory,
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
-                process_group=tether.group,
-            )
-            try:
-                code = self._wait(process, doing)
-            finally:
-                _end_group(process, tether.group)
-        if code != 0:
-            said = [line for line in err.read_text("utf-8", "replace").splitlines() if line.strip()]
+        """Run Go to its end and give what it printed."""
+        go = Tool(
+            path=self.go,
+            scratch=self.scratch,
+            environment=self._environment(),
+            progress=self.progress,
+        )
+        answer = go.run(arguments, directory=directory, doing=doing)
+        if answer.code != 0:
+            said = [line for line in answer.err.splitlines() if line.strip()]
             # What was fetched says nothing about what went wrong.
             told = [line for line in said if not line.startswith("go: downloading")]
-            raise self._explain(
-                f"go {arguments[0]}", "\n".join([f"exit code {code}", *told[-_TAIL_LINES:]])
-            )
-        return out.read_text("utf-8", "replace")
-
-    def _wait(self, process: subprocess.Popen[bytes], doing: str) -> int:
-        began = time.monotonic()
-        while (spent := time.monotonic() - began) < _BOUND_SECONDS:
-            try:
-                return process.wait(timeout=self.progress.every_seconds)
-            except subprocess.TimeoutExpired:
-                self.progress.going_on(doing, time.monotonic() - began)
-        raise self._explain("go", f"still not done after {spent:.0f} s")
+            raise self._explain(f"go {arguments[0]}", answer.failure(told))
+        return answer.out
 
     def _environment(self) -> dict[str, str]:
         # A workspace of the reader's own would replace the module's go.mod. A killed Go leaves its
@@ -147,14 +119,3 @@ def _other_ways(program: GoProgram) -> str:
         f"or put a `{program.name}` binary on PATH, or run the server with Docker "
         "(compose.yaml in Perago's source)"
     )
-
-
-def _end_group(process: subprocess.Popen[bytes], group: int) -> None:
-    """Interrupt Go and its compilers, then kill what is left."""
-    if process.poll() is None:
-        # Go cleans up on an interrupt, not on SIGTERM.
-        os.killpg(group, signal.SIGINT)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=_INTERRUPT_SECONDS)
-        os.killpg(group, signal.SIGKILL)
-        process.wait()

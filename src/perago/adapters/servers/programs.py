@@ -3,28 +3,77 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
 
 LAKEFS_VERSION = "1.86.0"
 """What the tests run against. Not every version can be had from a Go module proxy; this one can."""
 
+CONDUCTOR_VERSION = "3.32.1"
+"""What the tests run against."""
+
 _LAKEFS_MODULE = "github.com/treeverse/lakefs"
 
 
+class Runnable(Protocol):
+    """Whatever a server is started from."""
+
+    @property
+    def version(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoProgram:
-    """A program of a Go module. `family` names what is released together under one version."""
+class Program:
+    """A program of a pinned version. `family` names what is released together under one version."""
 
     name: str
     title: str
     family: str
     version: str
+
+    def __str__(self) -> str:
+        return f"{self.title} {self.version}"
+
+    @property
+    def file_name(self) -> str:
+        """What the cache calls it."""
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoProgram(Program):
+    """A program of a Go module."""
+
     module: str
     package: str
     version_variable: str
     """The Go variable that the linker fills: a build that nobody labels calls itself `dev`."""
 
-    def __str__(self) -> str:
-        return f"{self.title} {self.version}"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MavenProgram(Program):
+    """A program in one jar, as a Maven repository has it."""
+
+    group: str
+    artifact: str
+    classifier: str
+    megabytes: int
+
+    @property
+    def coordinates(self) -> str:
+        """As Maven's command line names it."""
+        return f"{self.group}:{self.artifact}:{self.version}:jar:{self.classifier}"
+
+    @property
+    def file_name(self) -> str:
+        """What Maven and the cache call it."""
+        return f"{self.artifact}-{self.version}-{self.classifier}.jar"
+
+    @property
+    def repository_path(self) -> Path:
+        """Where a Maven repository has it."""
+        directory = Path(*self.group.split("."), self.artifact, self.version)
+        return directory / self.file_name
 
 
 LAKEFS = GoProgram(
@@ -44,4 +93,14 @@ LAKECTL = GoProgram(
     module=_LAKEFS_MODULE,
     package="./cmd/lakectl",
     version_variable=f"{_LAKEFS_MODULE}/pkg/version.Version",
+)
+CONDUCTOR = MavenProgram(
+    name="conductor",
+    title="Conductor",
+    family="conductor",
+    version=CONDUCTOR_VERSION,
+    group="org.conductoross",
+    artifact="conductor-server",
+    classifier="boot",
+    megabytes=458,
 )

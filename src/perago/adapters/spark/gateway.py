@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perago.adapters.spark.java import JavaInstallation
+from perago.adapters.localfs.java import JavaInstallation
 from perago.adapters.spark.settings import LOG_CONFIGURATION_NAME, select_launch_conf
 from perago.domain.errors import EnvironmentUnfitError
 

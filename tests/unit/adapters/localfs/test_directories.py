@@ -107,7 +107,7 @@ def test_sweep_ends_orphans_and_removes_every_directory(tmp_path: Path) -> None:
 
         swept = directories.sweep()
 
-        assert swept == 2
+        assert swept == [ATTEMPT]
         assert list((tmp_path / ATTEMPTS).iterdir()) == []
         assert orphan.poll() is not None
     finally:

@@ -1,4 +1,4 @@
-"""A Go that builds nothing real, and a lakeFS that stores nothing."""
+"""A Go and a Maven that make nothing real, and servers that store nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from perago.adapters.servers import LAKEFS, Binary, Progress
+from perago.adapters.servers import CONDUCTOR, LAKEFS, Binary, ConductorProgram, Progress
 
 GO = """#!/bin/sh
 # Like `go mod download -json` and `go build -o OUT`, as far as they are used.
@@ -23,6 +23,44 @@ esac
 """
 DOWNLOAD = """printf '{{"Dir": "%s"}}' {source}"""
 COMPILE = """printf '#!/bin/sh\\necho lakefs version 1.86.0\\n' > "$2"; chmod +x "$2" """
+
+MAVEN = """#!/bin/sh
+# Like `mvn dependency:get` and `mvn dependency:copy`, as far as they are used.
+echo "$$ $*" >> {record}
+for argument; do
+    case "$argument" in -DoutputDirectory=*) output="${{argument#*=}}" ;; esac
+done
+case "$3" in
+dependency:get)
+    {get}
+    ;;
+dependency:copy)
+    {copy}
+    ;;
+esac
+"""
+
+CONDUCTOR_JAVA = """#!{python}
+import http.server, json, os, signal, sys
+
+with open(__file__ + ".record", "a") as record:
+    seen = {{"pid": os.getpid(), "argv": sys.argv, "env": dict(os.environ)}}
+    record.write(json.dumps(seen) + "\\n")
+given = dict(word[2:].split("=", 1) for word in sys.argv if word.startswith("--"))
+{first}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        if self.path == "/actuator/info":
+            self.wfile.write(json.dumps({{"instance": given["info.instance"]}}).encode())
+
+
+address = given["server.address"], int(given["server.port"])
+http.server.ThreadingHTTPServer(address, Handler).serve_forever()
+"""
 
 SERVER = """#!{python}
 import base64, http.server, json, os, signal, sys
@@ -49,10 +87,11 @@ http.server.ThreadingHTTPServer((host, int(port)), Handler).serve_forever()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoDouble:
-    """A `go` in a directory of its own, and the environment in which it is the only one."""
+class ToolDouble:
+    """A tool in a directory of its own, and the environment in which it is the only one."""
 
     directory: Path
+    record: str = "record"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -69,24 +108,51 @@ class GoDouble:
         return [int(line.partition(" ")[0]) for line in self._lines()]
 
     def _lines(self) -> list[str]:
-        record = self.directory / "record"
+        record = self.directory / self.record
         return record.read_text().splitlines() if record.exists() else []
 
 
-def make_go(directory: Path, *, download: str = DOWNLOAD, compile_: str = COMPILE) -> GoDouble:
+def make_go(directory: Path, *, download: str = DOWNLOAD, compile_: str = COMPILE) -> ToolDouble:
     """Write the double; `download` and `compile_` are shell commands, `$2` the file to make."""
     source = directory / "source"
     source.mkdir(parents=True, exist_ok=True)
     script = GO.format(
         record=directory / "record", download=download.format(source=source), compile=compile_
     )
-    return GoDouble(directory=_write_program(directory / "go", script).parent)
+    return ToolDouble(directory=_write_program(directory / "go", script).parent)
 
 
 def make_lakefs(path: Path, *, first: str = "") -> Binary:
     """Write a server's double; `first` is Python that it runs before it listens."""
     _write_program(path, SERVER.format(python=sys.executable, first=first))
     return Binary(program=LAKEFS, path=path, version="1.86.0", source="PATH")
+
+
+def make_maven(
+    directory: Path,
+    *,
+    get: str = 'mkdir -p "$HOME/.m2/repository/{where}"; echo jar > "$HOME/.m2/repository/{path}"',
+    copy: str = "exit 1",
+) -> ToolDouble:
+    """Write the double; `get` and `copy` are shell commands, `$output` the directory to fill."""
+    path = CONDUCTOR.repository_path
+    script = MAVEN.format(
+        record=directory / "maven.record",
+        get=get.format(path=path, where=path.parent),
+        copy=copy.format(name=path.name),
+    )
+    return ToolDouble(
+        directory=_write_program(directory / "mvn", script).parent, record="maven.record"
+    )
+
+
+def make_conductor(java: Path, *, first: str = "") -> ConductorProgram:
+    """Write a Java that is the server, whatever its jar; `first` is Python it runs before."""
+    _write_program(java, CONDUCTOR_JAVA.format(python=sys.executable, first=first))
+    jar = Binary(
+        program=CONDUCTOR, path=java.with_name("server.jar"), version="3.32.1", source="cache"
+    )
+    return ConductorProgram(jar=jar, java=java)
 
 
 def silent() -> Progress:

@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from perago.adapters.servers import LAKECTL, LAKEFS, Binary, Progress, find_binary, provide_binary
-from perago.adapters.servers.binaries import cached_path
+from perago.adapters.servers.program_cache import cached_path
 from perago.domain.errors import EnvironmentUnfitError
-from tests.unit.adapters.servers.doubles import GoDouble, make_go, silent
+from tests.unit.adapters.servers.doubles import ToolDouble, make_go, silent
 
 HANGS = "sleep 600"
 
@@ -34,11 +34,11 @@ def cache(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def go(tmp_path: Path) -> GoDouble:
+def go(tmp_path: Path) -> ToolDouble:
     return make_go(tmp_path / "go")
 
 
-def provide(go: GoDouble, cache: Path, progress: Progress | None = None) -> Binary:
+def provide(go: ToolDouble, cache: Path, progress: Progress | None = None) -> Binary:
     return provide_binary(
         LAKEFS, cache=cache, environment=go.environment, progress=progress or silent(), go_places=()
     )
@@ -88,7 +88,7 @@ def test_a_program_of_that_name_that_is_no_lakefs_is_passed_over(
     assert find_binary(LAKEFS, cache=cache, environment=environment) is None
 
 
-def test_it_is_built_once_into_the_cache(go: GoDouble, cache: Path) -> None:
+def test_it_is_built_once_into_the_cache(go: ToolDouble, cache: Path) -> None:
     built = provide(go, cache)
     again = provide(go, cache)
 
@@ -103,7 +103,7 @@ def test_it_is_built_once_into_the_cache(go: GoDouble, cache: Path) -> None:
     assert "-X github.com/treeverse/lakefs/pkg/version.Version=1.86.0" in build
 
 
-def test_lakectl_is_kept_beside_it(go: GoDouble, cache: Path) -> None:
+def test_lakectl_is_kept_beside_it(go: ToolDouble, cache: Path) -> None:
     built = provide_binary(LAKECTL, cache=cache, environment=go.environment, progress=silent())
 
     assert built.path == cached_path(LAKEFS, cache).with_name("lakectl")
@@ -147,7 +147,7 @@ def test_progress_is_said_while_it_takes_its_time(tmp_path: Path, cache: Path) -
     assert any(text.startswith(beginnings[1] + ", ") for text in said)
 
 
-def test_many_at_once_build_once(go: GoDouble, cache: Path) -> None:
+def test_many_at_once_build_once(go: ToolDouble, cache: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         built = list(pool.map(lambda _: provide(go, cache), range(4)))
 
@@ -225,7 +225,7 @@ def test_a_failing_download_is_told_from_a_failing_build(
     assert caught.value.message == f"cannot build lakeFS 1.86.0: `go mod` failed: {expected}"
 
 
-def test_a_cache_that_is_a_file_is_named(go: GoDouble, cache: Path) -> None:
+def test_a_cache_that_is_a_file_is_named(go: ToolDouble, cache: Path) -> None:
     cache.write_text("")
 
     with pytest.raises(EnvironmentUnfitError, match="cannot build lakeFS"):

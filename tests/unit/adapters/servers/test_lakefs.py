@@ -18,9 +18,15 @@ import psutil
 import pytest
 
 from perago.adapters.localfs.processes import ProcessIdentity, identify
-from perago.adapters.servers import Binary, LakeFSServer, ServerStatus, throwaway_lakefs
-from perago.adapters.servers.lakefs_state import LakeFSState, read_state, write_state
+from perago.adapters.servers import (
+    Binary,
+    LakeFSServer,
+    LakeFSState,
+    ServerStatus,
+    throwaway_lakefs,
+)
 from perago.adapters.servers.processes import choose_free_port, read_tail
+from perago.adapters.servers.states import read_state, write_state
 from perago.domain.errors import EnvironmentUnfitError, UsageError
 from tests.unit.adapters.servers.doubles import make_lakefs
 
@@ -62,7 +68,7 @@ def starts(binary: Binary) -> list[dict[str, Any]]:
 
 
 def state_of(server: LakeFSServer) -> LakeFSState:
-    state = read_state(server.directory)
+    state = read_state(server.directory, LakeFSState)
     assert state is not None
     return state
 

@@ -2,13 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from perago.adapters.spark.java import (
-    JavaInstallation,
-    decide_java,
-    find_java,
-    parse_java_version,
-    probe_java,
-)
+from perago.adapters.localfs.java import JavaInstallation, parse_java_version, probe_java
+from perago.adapters.spark.java import decide_java, find_java
 from perago.domain.errors import EnvironmentUnfitError
 
 

@@ -1,17 +1,16 @@
-"""What is remembered of a lakeFS server between two calls: its process, port and credentials.
+"""What is remembered of a server between two calls: its process, its port and what else it needs.
 
-Invariant: only the owner can read it, it is replaced whole, and it is written before a database is
-made with its credentials, so that a database never lacks them.
+Invariant: only the owner can read it, and it is replaced whole.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import secrets
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Self, TypeVar
 
 from perago.adapters.localfs.processes import ProcessIdentity
 from perago.adapters.servers.processes import LOOPBACK
@@ -21,13 +20,10 @@ _STATE_NAME = "state.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LakeFSState:
+class ServerState:
     """A server on loopback. `process` is the one that was started last, and not stopped since."""
 
     port: int
-    access_key_id: str
-    secret_access_key: str = field(repr=False)
-    encryption_key: str = field(repr=False)
     version: str | None = None
     process: ProcessIdentity | None = None
 
@@ -36,30 +32,21 @@ class LakeFSState:
         """Where it listens."""
         return f"http://{LOOPBACK}:{self.port}"
 
-    def stopped(self) -> LakeFSState:
+    def stopped(self) -> Self:
         """The same server without a process."""
         return replace(self, process=None)
 
 
-def new_state(port: int) -> LakeFSState:
-    """A server that has never run, with credentials of its own."""
-    return LakeFSState(
-        port=port,
-        access_key_id="PERAGO" + secrets.token_hex(7).upper(),
-        secret_access_key=secrets.token_urlsafe(30),
-        encryption_key=secrets.token_urlsafe(30),
-    )
+StateT = TypeVar("StateT", bound=ServerState)
 
 
-def read_state(directory: Path) -> LakeFSState | None:
+def read_state(directory: Path, kind: type[StateT]) -> StateT | None:
     """The state, or None where no server was ever started."""
     path = directory / _STATE_NAME
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         process = document.pop("process")
-        return LakeFSState(
-            **document, process=None if process is None else ProcessIdentity(**process)
-        )
+        return kind(**document, process=None if process is None else ProcessIdentity(**process))
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -69,7 +56,7 @@ def read_state(directory: Path) -> LakeFSState | None:
         ) from error
 
 
-def write_state(directory: Path, state: LakeFSState) -> None:
+def write_state(directory: Path, state: ServerState) -> None:
     """Replace the state; the caller holds the directory's lock."""
     path = directory / _STATE_NAME
     fresh = path.with_suffix(".new")
