@@ -113,6 +113,7 @@ class _Quiet:
 
     deadline = float("inf")
     is_lost = False
+    poll_count = None
 
     def phase_started(self, phase: Phase) -> None: ...
 

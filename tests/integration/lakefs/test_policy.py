@@ -15,7 +15,7 @@ from perago.adapters.lakefs import LakeFSWorkspaceStore
 from perago.adapters.lakefs.data_plane import DataPlane
 from perago.adapters.lakefs.part_upload import NewObject
 from perago.adapters.lakefs.probe import probe_lakefs
-from perago.adapters.lakefs.retries import Patience
+from perago.adapters.patience import Patience
 from perago.adapters.servers import Binary
 from perago.app.collect_garbage import collect_stagings
 from perago.app.diagnosis import Check, Verdict

@@ -42,8 +42,8 @@ class LakeFSOnS3(LakeFSServer):
 
     s3_endpoint: str
 
-    def _server_environment(self, state: LakeFSState) -> dict[str, str]:
-        return super()._server_environment(state) | {
+    def _variables(self, state: LakeFSState) -> dict[str, str]:
+        return super()._variables(state) | {
             "LAKEFS_BLOCKSTORE_TYPE": "s3",
             "LAKEFS_BLOCKSTORE_S3_ENDPOINT": self.s3_endpoint,
             "LAKEFS_BLOCKSTORE_S3_FORCE_PATH_STYLE": "true",

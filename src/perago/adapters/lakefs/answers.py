@@ -17,6 +17,7 @@ from http.client import HTTPException
 import urllib3.exceptions as http
 from lakefs_sdk.exceptions import ApiException, OpenApiException
 
+from perago.adapters.patience import RetryAfter, TransientError
 from perago.domain.errors import (
     AlreadyExistsInStoreError,
     CorruptStoreError,
@@ -75,35 +76,6 @@ class Asked:
     creates: bool = False
     block_store: bool = False
     endpoint: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RetryAfter:
-    """How long the server asks its client to wait, when it does."""
-
-    seconds: float | None = None
-
-
-class TransientError(Exception):
-    """A failure that may pass: what to raise in the end, and how long the server says to wait.
-
-    `is_reached` says that something answered, if only by taking the connection. `tries` bounds how
-    often it is worth a try, where that is not a matter of time.
-    """
-
-    def __init__(
-        self,
-        error: StoreError,
-        retry_after: RetryAfter,
-        *,
-        is_reached: bool = True,
-        tries: int | None = None,
-    ) -> None:
-        super().__init__(error.message)
-        self.error = error
-        self.retry_after = retry_after
-        self.is_reached = is_reached
-        self.tries = tries
 
 
 def damaged(error: CorruptStoreError) -> TransientError:

@@ -22,7 +22,7 @@ from lakefs_sdk.configuration import Configuration
 
 from perago.adapters.lakefs.answers import Asked, explain_nonsense, translated
 from perago.adapters.lakefs.connection import LakeFSConnection
-from perago.adapters.lakefs.retries import Patience, once
+from perago.adapters.patience import Patience, once
 
 API_PATH = "/api/v1"
 _Result = TypeVar("_Result")

@@ -25,8 +25,8 @@ from perago.adapters.lakefs.part_upload import (
 )
 from perago.adapters.lakefs.presigned_upload import PresignedUpload
 from perago.adapters.lakefs.raw_api import RawApi
-from perago.adapters.lakefs.retries import Patience
 from perago.adapters.lakefs.wire import ObjectBody, Wire
+from perago.adapters.patience import Patience
 from perago.domain.ids import BranchName, CommitId, Digest, ObjectPath, RepositoryName
 
 

@@ -10,10 +10,10 @@ from functools import partial
 
 from lakefs_sdk.models.path_list import PathList
 
-from perago.adapters.lakefs.answers import Asked, RetryAfter, TransientError
+from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.history import PAGE
-from perago.adapters.lakefs.retries import Patience
+from perago.adapters.patience import Patience, RetryAfter, TransientError
 from perago.domain.errors import StoreError
 from perago.domain.ids import BranchName, ObjectPath, RepositoryName
 

@@ -15,13 +15,14 @@ from pathlib import Path
 
 from blake3 import blake3
 
-from perago.adapters.lakefs.answers import TransientError, damaged
+from perago.adapters.lakefs.answers import damaged
 from perago.adapters.lakefs.data_plane import DataPlane
 from perago.adapters.lakefs.transfers import OnBytes, Transfers
 from perago.adapters.lakefs.wire import CHUNK_BYTES, ObjectBody
 from perago.adapters.localfs.copying import create_target, write_whole
 from perago.adapters.localfs.disk_errors import disk_errors
 from perago.adapters.object_cache import CacheWriter, Intake, ObjectCache
+from perago.adapters.patience import TransientError
 from perago.domain.errors import CorruptStoreError
 from perago.domain.ids import CommitId, Digest, ObjectPath, RelativePath, RepositoryName
 from perago.domain.workspace import ObjectEntry, disk_use, parents_of

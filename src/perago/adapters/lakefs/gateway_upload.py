@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import unescape
 from urllib.parse import quote
 
-from perago.adapters.lakefs.answers import Asked, RetryAfter, TransientError, explain_nonsense
+from perago.adapters.lakefs.answers import Asked, explain_nonsense
 from perago.adapters.lakefs.connection import LakeFSConnection
 from perago.adapters.lakefs.part_upload import CONTENT_TYPE, DIGEST_KEY, NewObject
-from perago.adapters.lakefs.retries import once
 from perago.adapters.lakefs.signing import Signer
 from perago.adapters.lakefs.wire import Request, Wire
+from perago.adapters.patience import RetryAfter, TransientError, once
 from perago.domain.errors import StoreUnavailableError
 
 _UPLOAD_ID = re.compile(r"<UploadId>([^<]+)</UploadId>")

@@ -15,12 +15,13 @@ from typing import TypeVar
 
 from blake3 import blake3
 
-from perago.adapters.lakefs.answers import TransientError, damaged
+from perago.adapters.lakefs.answers import damaged
 from perago.adapters.lakefs.data_plane import DataPlane
 from perago.adapters.lakefs.part_upload import NewObject, PartUpload
 from perago.adapters.lakefs.parted_file import PartedFile, PartPlan
 from perago.adapters.lakefs.transfers import OnBytes
 from perago.adapters.lakefs.wire import CHUNK_BYTES
+from perago.adapters.patience import TransientError
 from perago.domain.errors import (
     CorruptStoreError,
     NotFoundInStoreError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from io import RawIOBase
 
-from perago.adapters.lakefs.retries import once
+from perago.adapters.patience import once
 
 
 class ObjectStream(RawIOBase):

@@ -11,8 +11,8 @@ from perago.adapters.lakefs.answers import Asked, translated
 from perago.adapters.lakefs.block_store import BlockStore
 from perago.adapters.lakefs.part_upload import CONTENT_TYPE, DIGEST_KEY, NewObject
 from perago.adapters.lakefs.raw_api import JSON, RawApi, as_json
-from perago.adapters.lakefs.retries import once
 from perago.adapters.lakefs.wire import Request
+from perago.adapters.patience import once
 
 
 class PresignedUpload:

@@ -24,8 +24,8 @@ from perago.adapters.lakefs.history import History
 from perago.adapters.lakefs.object_stream import ObjectStream
 from perago.adapters.lakefs.part_upload import find_digest
 from perago.adapters.lakefs.publication import Publication
-from perago.adapters.lakefs.retries import Patience
 from perago.adapters.object_cache import ObjectCache
+from perago.adapters.patience import Patience
 from perago.domain.ids import (
     BranchName,
     CommitId,

@@ -11,9 +11,8 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import TypeVar
 
-from perago.adapters.lakefs.answers import TransientError
-from perago.adapters.lakefs.retries import Patience
 from perago.adapters.localfs.side_by_side import SideBySide
+from perago.adapters.patience import Patience, TransientError
 from perago.domain.errors import StoreError, StoreUnavailableError
 from perago.ports import OnTransfer
 

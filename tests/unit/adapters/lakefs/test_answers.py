@@ -11,7 +11,8 @@ import pytest
 import urllib3.exceptions as http
 from lakefs_sdk.exceptions import ApiException, ApiValueError
 
-from perago.adapters.lakefs.answers import Asked, TransientError, explain_status, translated
+from perago.adapters.lakefs.answers import Asked, explain_status, translated
+from perago.adapters.patience import TransientError
 from perago.domain.errors import (
     AlreadyExistsInStoreError,
     NotFoundInStoreError,

@@ -15,7 +15,7 @@ from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.connection import LakeFSConnection
 from perago.adapters.lakefs.deletes import Deletes
 from perago.adapters.lakefs.history import PAGE
-from perago.adapters.lakefs.retries import Patience
+from perago.adapters.patience import Patience
 from perago.domain.errors import StoreError
 from perago.domain.ids import BranchName, ObjectPath, RepositoryName
 from perago.testing.clock import FakeClock

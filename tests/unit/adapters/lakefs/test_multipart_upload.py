@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 from blake3 import blake3
 
-from perago.adapters.lakefs.answers import Asked, RetryAfter, TransientError
+from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.block_store import BlockStore
 from perago.adapters.lakefs.connection import LakeFSConnection
 from perago.adapters.lakefs.data_plane import DataPlane, StoredObject
@@ -22,8 +22,8 @@ from perago.adapters.lakefs.part_upload import NewObject, PartUpload
 from perago.adapters.lakefs.parted_file import plan_parts
 from perago.adapters.lakefs.presigned_upload import PresignedUpload
 from perago.adapters.lakefs.raw_api import RawApi
-from perago.adapters.lakefs.retries import Patience
 from perago.adapters.lakefs.wire import Answer, ObjectBody, Request, Wire
+from perago.adapters.patience import Patience, RetryAfter, TransientError
 from perago.domain.errors import (
     CorruptStoreError,
     NotFoundInStoreError,

@@ -8,9 +8,8 @@ from typing import TypeVar
 
 import pytest
 
-from perago.adapters.lakefs.answers import RetryAfter, TransientError
-from perago.adapters.lakefs.retries import Patience
 from perago.adapters.lakefs.transfers import OnBytes, Transfers
+from perago.adapters.patience import Patience, RetryAfter, TransientError
 from perago.domain.errors import CorruptStoreError, StoreUnavailableError
 from perago.testing.clock import FakeClock
 

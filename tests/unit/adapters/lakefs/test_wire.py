@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from perago.adapters.lakefs.answers import Asked, TransientError
+from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.connection import LakeFSConnection
 from perago.adapters.lakefs.wire import Request, Wire
+from perago.adapters.patience import TransientError
 from perago.domain.errors import StoreError
 
 READ = Asked(what="read", missing="nothing")

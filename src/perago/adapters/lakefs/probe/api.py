@@ -7,7 +7,7 @@ from lakefs_sdk.api.health_check_api import HealthCheckApi
 
 from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.connection import LakeFSConnection
-from perago.adapters.lakefs.retries import Patience
+from perago.adapters.patience import Patience
 
 
 class ProbeApi(LakeFSApi):

@@ -12,7 +12,7 @@ from perago.adapters.lakefs.probe.api import ProbeApi
 from perago.adapters.lakefs.probe.server import ServerCheck
 from perago.adapters.lakefs.probe.target import TargetCheck
 from perago.adapters.lakefs.probe.trial import Tools, Trial
-from perago.adapters.lakefs.retries import Patience
+from perago.adapters.patience import Patience
 from perago.app.diagnosis import Check, failed_by, skipped
 from perago.domain.errors import PeragoError
 from perago.domain.ids import BranchName, RepositoryName

@@ -6,11 +6,11 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
-from perago.adapters.lakefs.answers import TransientError
 from perago.adapters.localfs.clock import SystemClock
-from perago.domain.errors import StoreError
+from perago.domain.errors import PeragoError
 
 _log = logging.getLogger(__name__)
 _FIRST_WAIT_SECONDS = 0.2
@@ -20,6 +20,35 @@ _FIRST_CONTACT_SECONDS = 3.0
 _elapsed = SystemClock().elapsed
 
 _Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class RetryAfter:
+    """How long the server asks its client to wait, when it does."""
+
+    seconds: float | None = None
+
+
+class TransientError(Exception):
+    """A failure that may pass: what to raise in the end, and how long the server says to wait.
+
+    `is_reached` says that something answered, if only by taking the connection. `tries` bounds how
+    often it is worth a try, where that is not a matter of time.
+    """
+
+    def __init__(
+        self,
+        error: PeragoError,
+        retry_after: RetryAfter,
+        *,
+        is_reached: bool = True,
+        tries: int | None = None,
+    ) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.retry_after = retry_after
+        self.is_reached = is_reached
+        self.tries = tries
 
 
 class Patience:
@@ -70,7 +99,7 @@ class Patience:
                     raise failure.error from None
                 _log.warning("%s; trying again in %.1f s", failure.error.message, seconds)
                 (wait or self._sleep)(seconds)
-            except StoreError:
+            except PeragoError:
                 self._has_reached = True
                 raise
             else:

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from perago.adapters.lakefs.answers import RetryAfter, TransientError, damaged
-from perago.adapters.lakefs.retries import Patience, once
+from perago.adapters.lakefs.answers import damaged
+from perago.adapters.patience import Patience, RetryAfter, TransientError, once
 from perago.domain.errors import CorruptStoreError, NotFoundInStoreError, StoreUnavailableError
 
 
