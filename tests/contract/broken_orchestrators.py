@@ -10,7 +10,7 @@ from datetime import datetime
 from perago.adapters.embedded.orchestrator.engine.instance import Instance, TaskRecord
 from perago.domain.attempt import Attempt, AttemptSnapshot, AttemptStatus
 from perago.domain.ids import TaskId, WorkerId, WorkflowId
-from perago.domain.outcome import Completed, Failed, JsonValue, Outcome, TerminalFailure
+from perago.domain.outcome import Completed, Failed, JsonValue, Outcome, Phase, TerminalFailure
 from perago.domain.workflow import PolledTask, WorkflowState
 from perago.ports.clock import Clock
 from perago.testing.memory_orchestrator import MemoryInstances, MemoryOrchestrator
@@ -83,6 +83,20 @@ class HeartbeatExtendsEverything(Tampering):
     def heartbeat(self, attempt: Attempt) -> None:
         super().heartbeat(attempt)
         self.tamper(attempt, lambda record: replace(record, started_at=record.updated_at))
+
+
+class HandsBackToWhoeverAsks(MemoryOrchestrator):
+    """Does not look who holds the attempt."""
+
+    def hand_back(self, attempt: Attempt) -> None:
+        super().hand_back(replace(attempt, worker_id=None, poll_count=None))
+
+
+class HandBackIsAFailure(MemoryOrchestrator):
+    """Costs a retry."""
+
+    def hand_back(self, attempt: Attempt) -> None:
+        self.report(attempt, Failed(reason="handed back", phase=Phase.PREPARE))
 
 
 class RetryKeepsTaskId(Tampering):
@@ -242,6 +256,8 @@ BROKEN: dict[type[MemoryOrchestrator], str] = {
     HeartbeatRevives: "test_a_stale_heartbeat_is_answered_and_ignored",
     HeartbeatDoesNothing: "test_a_heartbeat_starts_the_lease_anew",
     HeartbeatExtendsEverything: "test_heartbeats_do_not_extend_the_overall_time_out",
+    HandsBackToWhoeverAsks: "test_a_stale_giver_takes_nothing_from_the_new_holder",
+    HandBackIsAFailure: "test_an_attempt_that_is_handed_back_goes_to_whoever_polls_next",
     RetryKeepsTaskId: "test_a_failure_is_retried_as_a_new_attempt",
     TerminalFailureIsRetried: "test_a_terminal_failure_is_not_retried",
     RetriesAtOnce: "test_a_retry_waits_for_its_delay",

@@ -65,3 +65,11 @@ def refuse_hook_changes(changes: ChangeSet, prefix: Prefix) -> None:
                 path=path,
                 hint="change hooks by hand on the branch, outside a task; or narrow the prefix",
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeCount:
+    """How many files an attempt wrote and deleted."""
+
+    written: int
+    deleted: int

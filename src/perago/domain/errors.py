@@ -35,6 +35,7 @@
     └── OrchestratorError            the orchestrator refused or failed
         ├── NotFoundInOrchestratorError  no such workflow, task or definition
         ├── InvalidDefinitionError   a definition it cannot run, by name
+        ├── OrchestratorAccessError  a wrong key, a missing permission
         └── OrchestratorUnavailableError trying later may help
 
 The tree is pinned by `tests/architecture/test_error_tree.py`.
@@ -274,6 +275,10 @@ class NotFoundInOrchestratorError(OrchestratorError):
 
 class InvalidDefinitionError(OrchestratorError):
     """A workflow or task definition that this orchestrator cannot run."""
+
+
+class OrchestratorAccessError(OrchestratorError):
+    """The orchestrator does not know this user, or forbids what was asked."""
 
 
 class OrchestratorUnavailableError(OrchestratorError):

@@ -38,6 +38,18 @@ class Phase(StrEnum):
     CLEANUP = "cleanup"
 
 
+class Direction(StrEnum):
+    """Which way objects move, seen from the worker."""
+
+    DOWN = "down"
+    UP = "up"
+
+
+def direction_of(phase: Phase) -> Direction:
+    """Which way objects move in a phase: only staging sends any."""
+    return Direction.UP if phase is Phase.STAGE else Direction.DOWN
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
     """The attempt succeeded; `output` is the whole task output."""

@@ -55,6 +55,13 @@ class TaskState:
     started_at: datetime | None = None
     ended_at: datetime | None = None
 
+    @property
+    def seconds(self) -> float | None:
+        """How long it took, once it began and is over."""
+        if self.started_at is None or self.ended_at is None:
+            return None
+        return (self.ended_at - self.started_at).total_seconds()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowState:

@@ -87,10 +87,10 @@ class AttemptDirectories(Protocol):
         """Delete the directory of an execution whose process is dead, if there is one."""
         ...
 
-    def sweep(self) -> int:
+    def sweep(self) -> list[Attempt]:
         """End what earlier supervisors left running and delete every attempt directory.
 
-        Returns how many there were.
+        Returns whose they were, as far as their markers tell.
         """
         ...
 

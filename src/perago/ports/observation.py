@@ -46,6 +46,14 @@ class Lease(Protocol):
         """Whether the attempt was cancelled or its lease given up."""
         ...
 
+    @property
+    def poll_count(self) -> int | None:
+        """Which delivery of the task is the one that runs; None where the polled one is.
+
+        The same task can be delivered to a worker again while it runs there: it runs once.
+        """
+        ...
+
 
 class BodyIsolation(Protocol):
     """Puts the process back as it was before a body ran in it."""

@@ -36,6 +36,17 @@ class Orchestrator(Protocol):
         """
         ...
 
+    def find_task_definition(self, name: str) -> JsonObject | None:
+        """The registered TaskDef of that name, as the orchestrator keeps it.
+
+        It may have more fields than were registered: the orchestrator's defaults.
+        """
+        ...
+
+    def find_workflow_definition(self, name: str, version: int | None = None) -> JsonObject | None:
+        """The given, or the newest, version of a registered WorkflowDef; likewise."""
+        ...
+
     def start_workflow(
         self, name: str, *, workflow_input: JsonObject, version: int | None = None
     ) -> WorkflowId:
@@ -68,6 +79,15 @@ class Orchestrator(Protocol):
         """Start the attempt's lease anew; ignored when it is no longer in progress."""
         ...
 
+    def hand_back(self, attempt: Attempt) -> None:
+        """Give an attempt that was polled, but not begun, to whoever polls next, at no retry.
+
+        It is then SCHEDULED, and when it is polled again it has the same task id, a poll count
+        one higher, and its overall time-out still running: the giver's attempt is stale. Ignored
+        when it is stale already.
+        """
+        ...
+
     def report(self, attempt: Attempt, outcome: Outcome) -> None:
         """Report how an attempt ended, by its task id, never by its reference name.
 
@@ -91,6 +111,13 @@ class Orchestrator(Protocol):
 
     def workflows(self, *, limit: int = 50) -> list[WorkflowState]:
         """The newest instances, newest first."""
+        ...
+
+    def workflow_ids(self, *, limit: int, unfinished: bool = False) -> list[WorkflowId]:
+        """The ids of the newest instances, newest first; with `unfinished`, of those not over.
+
+        Few calls, where `workflows` may need one for every instance.
+        """
         ...
 
     def terminate(self, workflow_id: WorkflowId, reason: str) -> None:

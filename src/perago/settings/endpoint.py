@@ -1,30 +1,45 @@
-"""The address of a lakeFS server, as people write it and as Perago keeps it."""
+"""The address of a server, as people write it and as Perago keeps it."""
 
 from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-_API_PATH = "/api/v1"
-"""What lakectl's own examples put behind the address; the client adds it by itself."""
+
+def normalise_lakefs(text: str) -> str:
+    """The address of a lakeFS server. lakectl's own examples have the API's path in it."""
+    return _normalise(
+        text,
+        api_path="/api/v1",
+        example="https://lakefs.example.com",
+        credentials="lakefs_access_key_id and lakefs_secret_access_key",
+    )
 
 
-def normalise_endpoint(text: str) -> str:
-    """The address without a trailing slash or API path.
+def normalise_conductor(text: str) -> str:
+    """The address of a Conductor server; CONDUCTOR_SERVER_URL has the API's path in it."""
+    return _normalise(
+        text,
+        api_path="/api",
+        example="https://conductor.example.com/api",
+        credentials="conductor_auth_key and conductor_auth_secret",
+    )
+
+
+def _normalise(text: str, *, api_path: str, example: str, credentials: str) -> str:
+    """The address without a trailing slash or API path; the clients add that by themselves.
 
     Raises `ValueError`, which never quotes the text: it may hold a password.
     """
-    url = text.strip().rstrip("/").removesuffix(_API_PATH).rstrip("/")
+    url = text.strip().rstrip("/").removesuffix(api_path).rstrip("/")
     try:
         parts = urlsplit(url)
         host, _port = parts.hostname, parts.port
     except ValueError as error:
         raise ValueError("is no URL") from error
     if parts.scheme not in ("http", "https") or not host:
-        raise ValueError("must begin with http:// or https://, such as https://lakefs.example.com")
+        raise ValueError(f"must begin with http:// or https://, such as {example}")
     if "@" in parts.netloc:
-        raise ValueError(
-            "must not hold credentials: give lakefs_access_key_id and lakefs_secret_access_key"
-        )
+        raise ValueError(f"must not hold credentials: give {credentials}")
     if parts.query or parts.fragment:
         raise ValueError("must end with the host, the port or a path")
     return url

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perago.domain.errors import SettingsError
-from perago.settings.endpoint import normalise_endpoint
+from perago.settings.endpoint import normalise_lakefs
 
 _CONFIG_VARIABLE = "LAKECTL_CONFIG_FILE"
 _DEFAULT_FILE = "~/.lakectl.yaml"
@@ -57,7 +57,7 @@ class _Place:
         if here is None or endpoint is None:
             return True
         try:
-            return normalise_endpoint(here) == normalise_endpoint(str(endpoint))
+            return normalise_lakefs(here) == normalise_lakefs(str(endpoint))
         except ValueError:
             return False
 

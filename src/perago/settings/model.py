@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import (
-    BaseModel,
     ByteSize,
     ConfigDict,
     Field,
@@ -22,7 +21,9 @@ from pydantic import (
 from perago.domain.errors import SettingsError
 from perago.domain.outcome import JsonObject
 from perago.runtime.failpoints import parse_failpoints
-from perago.settings.endpoint import normalise_endpoint
+from perago.settings.conductor import ConductorSettings
+from perago.settings.endpoint import normalise_lakefs
+from perago.settings.worker import WorkerSettings
 
 ENVIRONMENT_PREFIX = "PERAGO_"
 
@@ -32,7 +33,7 @@ _SECRET = re.compile(r"secret|password|token|credential|\bkey$", re.IGNORECASE)
 _NOT_SHOWN = "(not shown)"
 
 
-class Settings(BaseModel):
+class Settings(ConductorSettings, WorkerSettings):
     """Everything that can be configured. Field descriptions are the reference documentation."""
 
     # A message about a bad value would quote it, and it may be a secret.
@@ -144,9 +145,6 @@ class Settings(BaseModel):
     branch: Annotated[
         str, Field(description="The target branch that `run` advances.", min_length=1)
     ] = "main"
-    executors: Annotated[
-        int, Field(description="How many attempts run at a time, each in a process.", ge=1, le=256)
-    ] = 1
     durability: Annotated[
         Literal["process", "power"],
         Field(
@@ -161,13 +159,6 @@ class Settings(BaseModel):
             "taken for an abandoned publication and replaced."
         ),
     ] = True
-    executor_death_limit: Annotated[
-        int,
-        Field(description="How many executors one step may kill before it fails for good.", ge=1),
-    ] = 3
-    shutdown_grace_seconds: Annotated[
-        float, Field(description="How long running attempts may go on after a stop signal.", ge=0)
-    ] = 30.0
     spark_master: Annotated[
         str, Field(description="The Spark master; `local` takes this executor's share of cores.")
     ] = "local"
@@ -181,15 +172,13 @@ class Settings(BaseModel):
         Mapping[str, str],
         Field(description="Further Spark settings; a table in a file, a JSON object in PERAGO_*."),
     ] = {}
-    log_level: Annotated[
-        Literal["DEBUG", "INFO", "WARNING", "ERROR"],
-        Field(description="How much goes into the attempt logs."),
-    ] = "INFO"
     failpoints: Annotated[
         str, Field(description="For tests: where to crash, pause or fail an attempt.")
     ] = ""
 
-    @field_validator("home", "workspace_root", "lakefs_ca_file", "cache_directory")
+    @field_validator(
+        "home", "workspace_root", "lakefs_ca_file", "conductor_ca_file", "cache_directory"
+    )
     @classmethod
     def _make_absolute(cls, value: Path | None) -> Path | None:
         return None if value is None else value.expanduser().absolute()
@@ -197,13 +186,13 @@ class Settings(BaseModel):
     @field_validator("lakefs_endpoint")
     @classmethod
     def _normalise_endpoint(cls, value: str | None) -> str | None:
-        return None if value is None else normalise_endpoint(value)
+        return None if value is None else normalise_lakefs(value)
 
-    @field_validator("cache_max_bytes", mode="wrap")
+    @field_validator("cache_max_bytes", "recycle_above_memory", mode="wrap")
     @classmethod
-    def _explain_size(cls, value: object, parse: ValidatorFunctionWrapHandler) -> ByteSize:
+    def _explain_size(cls, value: object, parse: ValidatorFunctionWrapHandler) -> ByteSize | None:
         try:
-            size: ByteSize = parse(value)
+            size: ByteSize | None = parse(value)
         except ValidationError:
             raise ValueError("must be a size such as 20GB") from None
         return size
@@ -228,8 +217,9 @@ class Settings(BaseModel):
     def shown(self) -> JsonObject:
         """Every value as JSON for people, without what looks like a secret."""
         values: JsonObject = self.model_dump(mode="json")
-        if self.lakefs_secret_access_key is not None:
-            values["lakefs_secret_access_key"] = _NOT_SHOWN
+        for name in ("lakefs_secret_access_key", "conductor_auth_secret"):
+            if values[name] is not None:
+                values[name] = _NOT_SHOWN
         values["spark_conf"] = {
             key: _NOT_SHOWN if _SECRET.search(key) else value
             for key, value in self.spark_conf.items()

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from perago.domain.errors import SettingsError
+from perago.settings.conductor import URL, read_conductor_variables
 from perago.settings.lakectl import ENDPOINT, read_lakectl
 from perago.settings.model import ENVIRONMENT_PREFIX, Settings
 from perago.settings.sources import Layer, RawValue, read_environment, read_files
@@ -49,6 +50,10 @@ def resolve_settings(
         given["store"] = ("lakefs", f"{ENDPOINT} is set")
     if "store" in given and given["store"][0] == "lakefs":
         given |= read_lakectl({name: value for name, (value, _) in given.items()}, env)
+    if given.get("orchestrator", ("conductor",))[0] == "conductor":
+        given |= read_conductor_variables({name: value for name, (value, _) in given.items()}, env)
+        if "orchestrator" not in given and URL in given:
+            given["orchestrator"] = ("conductor", f"{given[URL][1]} is set")
     sources = {name: source for name, (_, source) in given.items()}
     try:
         settings = Settings.model_validate({name: value for name, (value, _) in given.items()})

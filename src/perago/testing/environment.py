@@ -102,6 +102,7 @@ class _Observer:
 class _Lease:
     deadline: float
     is_lost: bool = False
+    poll_count: int | None = None
 
 
 class _NoIsolation:

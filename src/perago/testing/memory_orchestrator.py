@@ -70,8 +70,10 @@ class MemoryInstances:
         found = (instance.id for instance in self.instances.values() if instance.find(task_id))
         return next(found, None)
 
-    def newest(self, limit: int) -> list[WorkflowId]:
-        return list(reversed(self.instances))[:limit]
+    def newest(self, limit: int, *, unfinished: bool) -> list[WorkflowId]:
+        newest_first = reversed(self.instances.values())
+        wanted = (one.id for one in newest_first if not (unfinished and one.status.is_terminal))
+        return list(wanted)[:limit]
 
     def due(self, now: datetime) -> WorkflowId | None:
         for instance in self.instances.values():
@@ -133,6 +135,12 @@ class MemoryOrchestrator(EngineOrchestrator):
         return copy.deepcopy(
             super().poll(task_names, worker_id=worker_id, count=count, wait_seconds=wait_seconds)
         )
+
+    def find_task_definition(self, name: str) -> JsonObject | None:
+        return copy.deepcopy(super().find_task_definition(name))
+
+    def find_workflow_definition(self, name: str, version: int | None = None) -> JsonObject | None:
+        return copy.deepcopy(super().find_workflow_definition(name, version))
 
     def workflow(self, workflow_id: WorkflowId) -> WorkflowState:
         return copy.deepcopy(super().workflow(workflow_id))

@@ -73,13 +73,63 @@ class RecordContract:
         for _ in range(3):
             started.append(bench.orchestrator.start_workflow(name, workflow_input={}))
             bench.advance(0.01)
-        newest = [state.id for state in bench.second.workflows(limit=2)]
-        assert newest == [started[2], started[1]]
+        # On a shared server others start theirs meanwhile.
+        newest = [state.id for state in bench.second.workflows(limit=20)]
+        assert [one for one in newest if one in started] == started[::-1]
+        assert len(bench.second.workflows(limit=2)) == 2
+
+    def test_unfinished_instances_are_listed_without_the_others(
+        self, bench: OrchestratorBench
+    ) -> None:
+        bench.register_task("task")
+        name = bench.register_workflow("workflow", [bench.step("only")])
+        started = []
+        for _ in range(3):
+            started.append(bench.orchestrator.start_workflow(name, workflow_input={}))
+            bench.advance(0.01)
+        bench.orchestrator.terminate(started[1], "no longer wanted")
+
+        def listed(*, unfinished: bool) -> list[WorkflowId]:
+            # On a shared server others start theirs meanwhile.
+            ids = bench.second.workflow_ids(limit=100, unfinished=unfinished)
+            return [one for one in ids if one in started]
+
+        bench.eventually(lambda: started[1] not in listed(unfinished=True))
+        assert listed(unfinished=True) == [started[2], started[0]]
+        assert listed(unfinished=False) == started[::-1]
+        assert len(bench.second.workflow_ids(limit=1)) == 1
 
     def test_an_unknown_instance_is_not_found(self, bench: OrchestratorBench) -> None:
         unknown = WorkflowId("00000000-0000-0000-0000-000000000000")
         with pytest.raises(NotFoundInOrchestratorError):
             bench.orchestrator.workflow(unknown)
+
+    def test_a_registered_task_definition_can_be_read_back(self, bench: OrchestratorBench) -> None:
+        name = bench.register_task("task", retryCount=3, description="before")
+        bench.register_task("task", retryCount=4)
+        found = bench.second.find_task_definition(name)
+        assert found is not None
+        assert (found["name"], found["retryCount"]) == (name, 4)
+        assert "description" not in found
+        assert bench.second.find_task_definition(bench.name("no-such")) is None
+
+    def test_a_registered_workflow_definition_can_be_read_back(
+        self, bench: OrchestratorBench
+    ) -> None:
+        bench.register_task("task")
+        for version in (2, 10, 9):
+            step = bench.step(f"of-version-{version}")
+            bench.register_workflow("workflow", [step], version=version)
+        name = bench.name("workflow")
+        newest = bench.second.find_workflow_definition(name)
+        assert newest is not None
+        assert (newest["name"], newest["version"]) == (name, 10)
+        older = bench.second.find_workflow_definition(name, 2)
+        assert older is not None
+        assert older["version"] == 2
+        assert "of-version-2" in str(older["tasks"])
+        assert bench.second.find_workflow_definition(name, 7) is None
+        assert bench.second.find_workflow_definition(bench.name("no-such")) is None
 
     def test_the_newest_version_is_started_unless_another_is_asked_for(
         self, bench: OrchestratorBench

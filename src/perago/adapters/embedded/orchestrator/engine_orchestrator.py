@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from perago.adapters.embedded.orchestrator.engine.deadlines import plan_wake_up
 from perago.adapters.embedded.orchestrator.engine.decide import (
     Event,
+    HandBack,
     HandOut,
     Heartbeat,
     Report,
@@ -73,6 +74,14 @@ class EngineOrchestrator:
         with self._instances.writing():
             self._instances.put_workflow_definition(workflow.name, workflow.version, source)
 
+    def find_task_definition(self, name: str) -> JsonObject | None:
+        with self._instances.reading():
+            return self._instances.task_definition(name)
+
+    def find_workflow_definition(self, name: str, version: int | None = None) -> JsonObject | None:
+        with self._instances.reading():
+            return self._instances.workflow_definition(name, version)
+
     def start_workflow(
         self, name: str, *, workflow_input: JsonObject, version: int | None = None
     ) -> WorkflowId:
@@ -109,6 +118,13 @@ class EngineOrchestrator:
         task_id = attempt.task_id
         self._decide(lambda: self._of_task(task_id), Heartbeat(task_id=task_id))
 
+    def hand_back(self, attempt: Attempt) -> None:
+        task_id = attempt.task_id
+        given = HandBack(
+            task_id=task_id, worker_id=attempt.worker_id, poll_count=attempt.poll_count
+        )
+        self._decide(lambda: self._of_task(task_id), given)
+
     def report(self, attempt: Attempt, outcome: Outcome) -> None:
         task_id = attempt.task_id
         if isinstance(outcome, Completed):
@@ -130,9 +146,11 @@ class EngineOrchestrator:
         return build_workflow_state(self._look(lambda: self._of_id(workflow_id)))
 
     def workflows(self, *, limit: int = 50) -> list[WorkflowState]:
+        return [self.workflow(workflow_id) for workflow_id in self.workflow_ids(limit=limit)]
+
+    def workflow_ids(self, *, limit: int, unfinished: bool = False) -> list[WorkflowId]:
         with self._instances.reading():
-            newest = self._instances.newest(limit)
-        return [self.workflow(workflow_id) for workflow_id in newest]
+            return self._instances.newest(limit, unfinished=unfinished)
 
     def terminate(self, workflow_id: WorkflowId, reason: str) -> None:
         self._decide(lambda: self._of_id(workflow_id), Terminate(reason=reason))

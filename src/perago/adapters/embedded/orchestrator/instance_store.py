@@ -59,8 +59,8 @@ class InstanceStore(Protocol):
         """The instance that an attempt belongs to."""
         ...
 
-    def newest(self, limit: int) -> list[WorkflowId]:
-        """The instances started last, newest first."""
+    def newest(self, limit: int, *, unfinished: bool) -> list[WorkflowId]:
+        """The instances started last, newest first; with `unfinished`, of those not over."""
         ...
 
     def due(self, now: datetime) -> WorkflowId | None:

@@ -132,6 +132,9 @@ SELECT_OWNER = """
     WHERE a.task_id = ?
 """
 SELECT_NEWEST = "SELECT id FROM instances ORDER BY number DESC LIMIT ?"
+SELECT_NEWEST_UNFINISHED = """
+    SELECT id FROM instances WHERE status IN ('RUNNING', 'PAUSED') ORDER BY number DESC LIMIT ?
+"""
 SELECT_DUE = "SELECT id FROM instances WHERE wake_up_at <= ? ORDER BY wake_up_at LIMIT 1"
 
 # A new attempt, or the new state of one.
@@ -148,8 +151,8 @@ PUT_ATTEMPT = """
     ON CONFLICT (instance, seq) DO UPDATE SET
         status = excluded.status, output = excluded.output, worker_id = excluded.worker_id,
         poll_count = excluded.poll_count, reason = excluded.reason,
-        started_at = excluded.started_at, updated_at = excluded.updated_at,
-        ended_at = excluded.ended_at
+        available_at = excluded.available_at, started_at = excluded.started_at,
+        updated_at = excluded.updated_at, ended_at = excluded.ended_at
 """
 SELECT_ATTEMPTS = "SELECT * FROM attempts WHERE instance = ? ORDER BY seq"
 # The head of the queue over several tasks: oldest first, then by start of the workflow. The index

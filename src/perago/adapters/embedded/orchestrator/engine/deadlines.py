@@ -79,15 +79,17 @@ def _timeouts(record: TaskRecord, definition: TaskDefinition) -> Iterator[Timeou
                 "(pollTimeoutSeconds)",
                 ends_workflow=ends_workflow,
             )
+    else:
+        assert record.updated_at is not None
+        yield Timeout(
+            at=record.updated_at + timedelta(seconds=definition.response_timeout_seconds),
+            reason=f"no heartbeat or report for {definition.response_timeout_seconds} s "
+            "(responseTimeoutSeconds)",
+            ends_workflow=False,
+        )
+    if record.started_at is None:
         return
-    assert record.started_at is not None
-    assert record.updated_at is not None
-    yield Timeout(
-        at=record.updated_at + timedelta(seconds=definition.response_timeout_seconds),
-        reason=f"no heartbeat or report for {definition.response_timeout_seconds} s "
-        "(responseTimeoutSeconds)",
-        ends_workflow=False,
-    )
+    # Also while it is SCHEDULED again, having been handed back.
     if definition.timeout_seconds and policy is not TimeoutPolicy.ALERT_ONLY:
         yield Timeout(
             at=record.started_at + timedelta(seconds=definition.timeout_seconds),

@@ -41,6 +41,15 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HandBack:
+    """A worker gives back an attempt that it has not begun; a None is not compared."""
+
+    task_id: TaskId
+    worker_id: WorkerId | None
+    poll_count: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """A worker, or a person, says how an attempt ended."""
 
@@ -55,7 +64,7 @@ class Terminate:
     reason: str
 
 
-Event = TimePassed | HandOut | Heartbeat | Report | Terminate
+Event = TimePassed | HandOut | Heartbeat | HandBack | Report | Terminate
 
 
 def start_instance(
@@ -92,7 +101,7 @@ def _apply(instance: Instance, event: Event, now: datetime) -> Instance:
             return instance
         case Terminate(reason=reason):
             return end_workflow(instance, WorkflowStatus.TERMINATED, reason, now)
-        case HandOut() | Heartbeat() | Report():
+        case HandOut() | Heartbeat() | HandBack() | Report():
             record = instance.find(event.task_id)
             if record is None or not record.is_open:
                 return instance
@@ -101,7 +110,9 @@ def _apply(instance: Instance, event: Event, now: datetime) -> Instance:
             assert_never(event)
 
 
-def _change(record: TaskRecord, event: HandOut | Heartbeat | Report, now: datetime) -> TaskRecord:
+def _change(
+    record: TaskRecord, event: HandOut | Heartbeat | HandBack | Report, now: datetime
+) -> TaskRecord:
     """An open attempt after an event about it; one that does not fit its status changes nothing."""
     match event:
         case HandOut(worker_id=worker_id):
@@ -112,17 +123,31 @@ def _change(record: TaskRecord, event: HandOut | Heartbeat | Report, now: dateti
                 status=AttemptStatus.IN_PROGRESS,
                 worker_id=worker_id,
                 poll_count=record.poll_count + 1,
-                started_at=now,
+                # One that was handed back goes on: its overall time-out runs from the first poll.
+                started_at=record.started_at or now,
                 updated_at=now,
             )
         case Heartbeat():
             if record.status is not AttemptStatus.IN_PROGRESS:
                 return record
             return replace(record, updated_at=now)
+        case HandBack():
+            if record.status is not AttemptStatus.IN_PROGRESS or not _holds(record, event):
+                return record
+            return replace(record, status=AttemptStatus.SCHEDULED, worker_id=None, available_at=now)
         case Report(outcome=outcome):
             return _end(record, outcome, now)
         case _:
             assert_never(event)
+
+
+def _holds(record: TaskRecord, event: HandBack) -> bool:
+    """Whether it is the worker that polled last; nobody holds a HUMAN or a WAIT."""
+    return (
+        record.worker_id is not None
+        and event.worker_id in (None, record.worker_id)
+        and event.poll_count in (None, record.poll_count)
+    )
 
 
 def _end(record: TaskRecord, outcome: Outcome, now: datetime) -> TaskRecord:

@@ -1,0 +1,79 @@
+"""A small HTTP server that wants tokens, as the open-source Conductor does not.
+
+It stands for no Conductor: it shows what our own client sends, and when.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+KEY, SECRET = "the-key", "the-secret"
+
+
+@dataclass
+class KeyServer:
+    """What it saw, and which token it takes now."""
+
+    url: str = ""
+    good: str | None = None
+    refusal: tuple[int, str] = (401, "EXPIRED_TOKEN")
+    logins: int = 0
+    calls: list[tuple[str, str | None]] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def expire(self) -> None:
+        """Take no token that was given so far."""
+        self.good = None
+
+
+@contextmanager
+def key_server(*, wants_token: bool = True) -> Iterator[KeyServer]:
+    """Serve until the block ends."""
+    state = KeyServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            token = self.headers.get("X-Authorization")
+            state.calls.append((self.path, token))
+            if wants_token and (token is None or token != state.good):
+                status, word = state.refusal
+                self._answer(status, {"error": word, "message": word})
+            else:
+                self._answer(200, [])
+
+        def do_POST(self) -> None:
+            sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if self.path != "/api/token" or sent != {"keyId": KEY, "keySecret": SECRET}:
+                self._answer(401, {"message": f"bad credentials {sent}"})
+                return
+            with state.lock:
+                state.logins += 1
+                state.good = f"token-{state.logins}"
+            self._answer(200, {"token": state.good})
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+        def _answer(self, status: int, content: object) -> None:
+            body = json.dumps(content).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        state.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield state
+        finally:
+            server.shutdown()
+            thread.join()
