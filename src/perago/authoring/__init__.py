@@ -6,6 +6,11 @@
 from perago.authoring.context import TaskContext
 from perago.authoring.controls import Limits, RetryPolicy, TaskControls, TimeoutPolicy
 from perago.authoring.declarations import Declarations
+from perago.authoring.definition_set import (
+    DefinitionSet,
+    build_definition_set,
+    build_pipeline_definitions,
+)
 from perago.authoring.definitions import build_task_definition, warnings_of
 from perago.authoring.expressions import current_workspace, pipeline_param, result_of
 from perago.authoring.guardrails import (
@@ -29,6 +34,7 @@ __all__ = [
     "AnyTask",
     "BodySignature",
     "Declarations",
+    "DefinitionSet",
     "Limits",
     "Parallel",
     "Pipeline",
@@ -42,6 +48,8 @@ __all__ = [
     "TimeoutPolicy",
     "WorkspaceKind",
     "WorkspaceSpec",
+    "build_definition_set",
+    "build_pipeline_definitions",
     "build_task_definition",
     "current_workspace",
     "forbid_glob",

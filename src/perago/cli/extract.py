@@ -19,7 +19,8 @@ HELP = help_text(
         "perago extract flights.py": "one JSON document on stdout",
         "perago extract flights.py --out conductor": "taskdefs/NAME.json, workflows/NAME.vN.json",
     },
-    "What is unwise about a declaration is said on stderr.",
+    "They are what `perago register` would register. What is unwise about a declaration is said on "
+    "stderr.",
 )
 
 
@@ -32,19 +33,16 @@ def extract(
     as_json: JsonFlag = False,
 ) -> None:
     """Write definitions."""
-    from perago.authoring import build_task_definition, warnings_of
+    from perago.authoring import build_definition_set, warnings_of
     from perago.cli.targets import load_declarations
 
     output = Output(as_json=as_json)
-    declarations = load_declarations(targets, Path.cwd())
-    for task in declarations.tasks:
+    declared = build_definition_set(load_declarations(targets, Path.cwd()))
+    for task in declared.tasks:
         for warning in warnings_of(task):
             output.note(f"warning: {warning}")
-    taskdefs = {task.name: build_task_definition(task) for task in declarations.tasks}
-    workflows = {
-        f"{pipeline.name}.v{pipeline.version}": pipeline.workflow_definition()
-        for pipeline in declarations.pipelines
-    }
+    taskdefs = {str(one["name"]): one for one in declared.task_definitions}
+    workflows = {f"{one['name']}.v{one['version']}": one for one in declared.workflow_definitions}
     if out is None:
         first: list[JsonValue] = list(taskdefs.values())
         second: list[JsonValue] = list(workflows.values())
