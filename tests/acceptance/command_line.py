@@ -121,7 +121,7 @@ class CommandLine:
         kept = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("PERAGO_", "LAKECTL_"))
+            if not name.startswith(("PERAGO_", "LAKECTL_", "CONDUCTOR_"))
         }
         own = {"PERAGO_HOME": str(self.home), "PYTHONUNBUFFERED": "1"}
         return {**kept, **own, **self.settings, **extra}

@@ -24,8 +24,9 @@ from perago.bootstrap import (
 from perago.domain.attempt import Attempt, AttemptStatus
 from perago.domain.errors import WorkspaceRootLockedError
 from perago.domain.ids import BranchName, RepositoryName, WorkflowId
-from perago.domain.outcome import JsonObject, Outcome, Phase
+from perago.domain.outcome import JsonObject
 from perago.domain.workflow import WorkflowState, WorkflowStatus
+from perago.runtime.events import IgnoredEvents
 from perago.settings import Settings
 
 TROUBLE = Path(__file__).parents[1] / "acceptance" / "pipelines" / "trouble.py"
@@ -34,7 +35,7 @@ MAIN = BranchName("main")
 
 
 @dataclass(slots=True)
-class Recorder:
+class Recorder(IgnoredEvents):
     """Remembers what a supervisor says."""
 
     started: list[Attempt] = field(default_factory=list)
@@ -44,16 +45,8 @@ class Recorder:
     def attempt_started(self, attempt: Attempt) -> None:
         self.started.append(attempt)
 
-    def phase_started(self, attempt: Attempt, phase: Phase) -> None: ...
-
-    def phase_ended(self, attempt: Attempt, phase: Phase, seconds: float) -> None: ...
-
-    def transferred(self, attempt: Attempt, objects: int, size: int) -> None: ...
-
     def progressed(self, attempt: Attempt, message: str, fraction: float | None) -> None:
         self.progress.append(message)
-
-    def attempt_ended(self, attempt: Attempt, outcome: Outcome | None) -> None: ...
 
     def executor_died(self, attempt: Attempt | None, how: str) -> None:
         self.died.append(how)

@@ -86,9 +86,8 @@ def collect_stagings(
 def find_inputs_in_flight(orchestrator: Orchestrator) -> set[CommitId]:
     """Every commit that an unfinished workflow instance may still read."""
     roots: set[CommitId] = set()
-    for run in orchestrator.workflows(limit=10_000):
-        if run.status.is_terminal:
-            continue
+    for run_id in orchestrator.workflow_ids(limit=10_000, unfinished=True):
+        run = orchestrator.workflow(run_id)
         payloads = [run.input, *(task.input for task in run.tasks)]
         payloads += [task.output for task in run.tasks]
         roots.update(ref for payload in payloads if (ref := read_ref(payload)) is not None)

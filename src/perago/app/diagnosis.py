@@ -17,6 +17,9 @@ from perago.domain.staging import STAGING_PREFIX
 TESTED_LAKEFS = (1, 86)
 """The lakeFS version that the tests run against."""
 
+TESTED_CONDUCTOR = (3, 32)
+"""The Conductor version that the tests run against."""
+
 MAX_CLOCK_SKEW_SECONDS = 5.0
 
 _NOTHING = r"(?!)"
@@ -89,26 +92,32 @@ def examine(name: str, look: Callable[[], Check]) -> Check:
 # -- judging what was measured
 
 
-def judge_version(name: str, version: str | None) -> Check:
+def judge_version(
+    name: str,
+    version: str | None,
+    *,
+    product: str = "lakeFS",
+    tested: tuple[int, int] = TESTED_LAKEFS,
+) -> Check:
     """A server older than the tests' one, or of another major version, has not been tried."""
-    tested = ".".join(map(str, TESTED_LAKEFS))
+    ours = ".".join(map(str, tested))
     match = _VERSION.match(version or "")
     if match is None:
         return warned(
             name,
-            f"lakeFS {version or 'of an unknown version'}, which is no release",
-            f"Perago is tested with lakeFS {tested}",
+            f"{product} {version or 'of an unknown version'}, which is no release",
+            f"Perago is tested with {product} {ours}",
         )
     found = (int(match[1]), int(match[2]))
-    if found < TESTED_LAKEFS:
-        return warned(name, f"lakeFS {version} is older than {tested}", f"upgrade it to {tested}")
-    if found[0] > TESTED_LAKEFS[0]:
+    if found < tested:
+        return warned(name, f"{product} {version} is older than {ours}", f"upgrade it to {ours}")
+    if found[0] > tested[0]:
         return warned(
             name,
-            f"lakeFS {version} has not been tried",
-            f"Perago is tested with lakeFS {tested}; look for a newer Perago",
+            f"{product} {version} has not been tried",
+            f"Perago is tested with {product} {ours}; look for a newer Perago",
         )
-    return passed(name, f"lakeFS {version}")
+    return passed(name, f"{product} {version}")
 
 
 def judge_clock(name: str, skew_seconds: float) -> Check:

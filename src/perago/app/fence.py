@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perago.domain.attempt import Attempt, assert_current_attempt_snapshot
 from perago.domain.budget import explain_late_publish
@@ -34,7 +34,11 @@ class AttemptFence:
                 f"cannot tell whether task {self.attempt.task_id} is current: {error.message}",
                 hint="the attempt fails closed; look at the orchestrator's health",
             ) from error
-        assert_current_attempt_snapshot(self.attempt, snapshot)
+        assert_current_attempt_snapshot(self._delivered_attempt(), snapshot)
+
+    def _delivered_attempt(self) -> Attempt:
+        delivery = self.lease.poll_count
+        return self.attempt if delivery is None else replace(self.attempt, poll_count=delivery)
 
     def assert_may_act(self) -> None:
         """The last question before the target is moved: current, and with time to finish."""

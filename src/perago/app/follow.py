@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
-from perago.authoring import Pipeline, build_task_definition
+from perago.authoring import Pipeline, build_pipeline_definitions
 from perago.domain.attempt import Attempt, AttemptStatus
 from perago.domain.errors import NotFoundInOrchestratorError, OrchestratorError
 from perago.domain.ids import BranchName, CommitId, RepositoryName, WorkerId, WorkflowId
 from perago.domain.outcome import JsonObject, read_ref
 from perago.domain.workflow import TaskState, WorkflowState
 from perago.ports import Orchestrator, WorkspaceStore
+
+_MOST_LOOKED_AT = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +32,19 @@ def start_run(
     request: RunRequest, *, store: WorkspaceStore, orchestrator: Orchestrator
 ) -> WorkflowId:
     """Register the definitions, pin the input commit and start an instance."""
+    declared = build_pipeline_definitions(request.pipeline)
+    for definition in declared.task_definitions:
+        orchestrator.register_task(definition)
+    for definition in declared.workflow_definitions:
+        orchestrator.register_workflow(definition)
+    return launch_run(request, store=store, orchestrator=orchestrator)
+
+
+def launch_run(
+    request: RunRequest, *, store: WorkspaceStore, orchestrator: Orchestrator
+) -> WorkflowId:
+    """Pin the input commit and start an instance of what is registered."""
     pipeline = request.pipeline
-    for task in pipeline.tasks:
-        orchestrator.register_task(build_task_definition(task))
-    orchestrator.register_workflow(pipeline.workflow_definition())
     workflow_input: JsonObject = {"params": pipeline.validate_params(request.params)}
     if pipeline.needs_workspace:
         commit = resolve_input(request, store)
@@ -68,11 +80,13 @@ def find_dead_attempts(
 
 
 def find_run(orchestrator: Orchestrator, text: str) -> WorkflowState:
-    """A workflow instance by its id, a unique beginning of it, or `last`."""
-    if text == "last" and (newest := orchestrator.workflows(limit=1)):
-        return newest[0]
-    recent = orchestrator.workflows(limit=1000)
-    matches = [run for run in recent if run.id.startswith(text)]
+    """A workflow instance by its id, a unique beginning of it among the newest, or `last`."""
+    newest = orchestrator.workflow_ids(limit=1 if text == "last" else _MOST_LOOKED_AT)
+    matches = newest if text == "last" else [run for run in newest if run.startswith(text)]
+    if not matches:
+        # One that is older than those is still known by its whole id.
+        with suppress(NotFoundInOrchestratorError):
+            return orchestrator.workflow(WorkflowId(text))
     if len(matches) > 1:
         raise OrchestratorError(
             f"{text!r} is the beginning of {len(matches)} runs", hint="give more of the id"
@@ -81,7 +95,7 @@ def find_run(orchestrator: Orchestrator, text: str) -> WorkflowState:
         raise NotFoundInOrchestratorError(
             f"there is no run {text!r}", hint="`perago status` lists the runs"
         )
-    return orchestrator.workflow(matches[0].id)
+    return orchestrator.workflow(matches[0])
 
 
 def list_published(workflow: WorkflowState) -> list[tuple[TaskState, CommitId]]:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from perago.domain.outcome import Phase
+from perago.domain.outcome import Direction, Phase, direction_of
 from perago.ports import AttemptObserver, Clock
 
 _log = logging.getLogger(__name__)
@@ -18,8 +18,8 @@ class PhaseRecorder:
     def __init__(self, clock: Clock, observer: AttemptObserver) -> None:
         self._clock = clock
         self._observer = observer
-        self._objects = 0
-        self._bytes = 0
+        self._objects = dict.fromkeys(Direction, 0)
+        self._bytes = dict.fromkeys(Direction, 0)
         self.current = Phase.VALIDATE
         self.seconds: dict[Phase, float] = {}
 
@@ -39,11 +39,15 @@ class PhaseRecorder:
 
     def count_transfer(self, objects: int, size: int) -> None:
         """Take note of objects and bytes moved; called from transfer threads."""
-        self._objects += objects
-        self._bytes += size
+        direction = direction_of(self.current)
+        self._objects[direction] += objects
+        self._bytes[direction] += size
         self._observer.transferred(objects, size)
 
     def summary(self) -> str:
         """One line with what the attempt cost."""
         phases = " ".join(f"{phase}={seconds:.3f}s" for phase, seconds in self.seconds.items())
-        return f"{phases} objects={self._objects} bytes={self._bytes}"
+        moved = " ".join(
+            f"{way}={self._objects[way]} objects, {self._bytes[way]} bytes" for way in Direction
+        )
+        return f"{phases} {moved}"

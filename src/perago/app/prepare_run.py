@@ -12,6 +12,9 @@ from perago.domain.outcome import JsonObject, JsonValue
 from perago.domain.workflow import WorkflowState
 from perago.ports import Orchestrator, WorkspaceStore
 
+MOST_UNFINISHED = 200
+"""So many runs are looked at, one call each: a server may have thousands of other people's."""
+
 
 def ensure_repository(
     store: WorkspaceStore, repository: RepositoryName, branch: BranchName
@@ -30,7 +33,8 @@ def find_unfinished(
     orchestrator: Orchestrator, repository: RepositoryName, branch: BranchName
 ) -> WorkflowState | None:
     """A run that may still write the branch."""
-    for run in orchestrator.workflows(limit=1000):
+    for run_id in orchestrator.workflow_ids(limit=MOST_UNFINISHED, unfinished=True):
+        run = orchestrator.workflow(run_id)
         if not run.status.is_terminal and _target_of(run) == (repository, branch):
             return run
     return None
@@ -47,7 +51,7 @@ def refuse_unfinished(
     if run is not None:
         raise UsageError(
             f"run {run.id} ({run.name}) on {repository}/{branch} is not finished, "
-            "and two runs of one home cannot advance one branch",
+            "and two runs cannot advance one branch",
             hint=f"go on with it: `perago run TARGET --continue {run.id}`; "
             f"or end it: `perago cancel {run.id}`",
         )

@@ -11,8 +11,9 @@ from perago.ports import Clock, Orchestrator
 
 _log = logging.getLogger(__name__)
 
-_DELAYS_SECONDS = (0.5, 1.0, 2.0, 4.0)
-"""Waits between tries to report. A report is idempotent: a second one is ignored."""
+_DELAYS_SECONDS = (0.5,)
+"""Waits between tries to report. A report is idempotent: a second one is ignored. There are few:
+the client tries again by itself, and afterwards the supervisor does, while the slot works on."""
 
 
 def report_outcome(
@@ -24,7 +25,8 @@ def report_outcome(
             orchestrator.report(attempt, outcome)
         except PeragoError as error:
             if delay is None:
-                _log.exception("could not report %s", outcome.status)
+                # Our own error says it all, and the supervisor goes on trying.
+                _log.warning("could not report %s: %s", outcome.status, error.message)
                 return False
             _log.warning("report failed, trying again in %.1f s: %s", delay, error.message)
             clock.sleep(delay)

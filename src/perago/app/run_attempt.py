@@ -23,6 +23,7 @@ from perago.app.publish import Publisher, StagedChanges
 from perago.app.report import report_outcome
 from perago.authoring import AnyTask, TaskContext, TaskInput, WorkspaceKind, WorkspaceSpec
 from perago.domain.budget import merge_timeout_of
+from perago.domain.changes import ChangeCount
 from perago.domain.errors import (
     AlreadyExistsInStoreError,
     GuardrailViolationError,
@@ -52,6 +53,8 @@ from perago.ports import (
 )
 
 _log = logging.getLogger(__name__)
+# For the attempt's own log only: a worker's stream has its own summary of each attempt.
+_attempt_log = logging.getLogger("perago.attempt_log")
 
 _OUTPUT_RESERVE_BYTES = 2048
 """What the `workspace` part of an output may take of the orchestrator's size limit."""
@@ -59,10 +62,14 @@ _OUTPUT_RESERVE_BYTES = 2048
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptEnd:
-    """How an attempt ended, and whether the orchestrator could be told."""
+    """How an attempt ended, and whether the orchestrator could be told.
+
+    `changes` is None where it did not come to comparing files.
+    """
 
     outcome: Outcome
     is_reported: bool
+    changes: ChangeCount | None = None
 
 
 class AttemptRun:
@@ -96,14 +103,15 @@ class AttemptRun:
             merge_timeout_seconds=merge_timeout_of(task.controls.publish_budget),
         )
         self._leftovers = Leftovers()
+        self._changes: ChangeCount | None = None
 
     def run(self) -> AttemptEnd:
         """Run the attempt to its report and clean up."""
         outcome = self._decide_outcome()
         is_reported = self._report(outcome)
         self._clean_up(outcome)
-        _log.info("attempt %s: %s", outcome.status, self._phases.summary())
-        return AttemptEnd(outcome=outcome, is_reported=is_reported)
+        _attempt_log.info("attempt %s: %s", outcome.status, self._phases.summary())
+        return AttemptEnd(outcome=outcome, is_reported=is_reported, changes=self._changes)
 
     # -- deciding
 
@@ -113,14 +121,14 @@ class AttemptRun:
         # Whatever went wrong, this attempt failed: the one place where catching everything is the
         # point. It is logged with its traceback, and reported.
         except Exception as error:  # noqa: BLE001
-            explained = explain_full_disk(error)
-            _log.log(
-                logging.WARNING if isinstance(explained, PeragoError) else logging.ERROR,
-                "attempt failed in phase %s",
-                self._phases.current,
-                exc_info=error,
-            )
-            return decide_failure(explained, self._phases.current)
+            explained, phase = explain_full_disk(error), self._phases.current
+            if isinstance(explained, PeragoError) and phase is not Phase.BODY:
+                # Our own errors say what to do; of a body, people want to see where it was.
+                _log.warning("attempt failed in phase %s: %s", phase, explained)
+                _log.debug("attempt failed here", exc_info=error)
+            else:
+                _log.error("attempt failed in phase %s", phase, exc_info=error)
+            return decide_failure(explained, phase)
 
     def _execute(self) -> JsonObject:
         with self._phases.phase(Phase.VALIDATE):
@@ -230,6 +238,7 @@ class AttemptRun:
         """The writable paths: no-op or publication; returns the output ref."""
         with self._phases.phase(Phase.DIFF):
             changes = checkout.find_changes()
+            self._changes = ChangeCount(written=len(changes.writes), deleted=len(changes.deletes))
         self._hit(Failpoint.DIFFED)
         publisher = Publisher(
             store=self._ports.store,

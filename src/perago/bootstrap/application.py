@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 
-from perago.adapters.embedded.orchestrator import EmbeddedOrchestrator
 from perago.adapters.embedded.store import EmbeddedWorkspaceStore
 from perago.adapters.localfs.clock import SystemClock
 from perago.adapters.localfs.home import make_home, require_home
+from perago.bootstrap.orchestrators import open_orchestrator
 from perago.bootstrap.stores import open_embedded_store, open_store
 from perago.domain.errors import UsageError
-from perago.ports import Clock, WorkspaceStore
+from perago.ports import Clock, Orchestrator, WorkspaceStore
 from perago.settings import Settings, require_complete
 
 
@@ -49,10 +49,19 @@ class Application:
         return self._stack.enter_context(open_embedded_store(self.settings, self.clock))
 
     @cached_property
-    def orchestrator(self) -> EmbeddedOrchestrator:
-        """The orchestrator of the home."""
-        self._settle_home()
-        return self._stack.enter_context(EmbeddedOrchestrator(self.settings.home, self.clock))
+    def orchestrator(self) -> Orchestrator:
+        """The orchestrator that the settings choose."""
+        return self._open_orchestrator(retries=True)
+
+    @cached_property
+    def impatient_orchestrator(self) -> Orchestrator:
+        """The same for those who try again in their own time: a failed call is not repeated."""
+        return self._open_orchestrator(retries=False)
+
+    def _open_orchestrator(self, *, retries: bool) -> Orchestrator:
+        if self.settings.orchestrator == "embedded":
+            self._settle_home()
+        return open_orchestrator(self.settings, self.clock, self._stack, retries=retries)
 
     def _settle_home(self) -> None:
         if self._create:

@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from perago.adapters.embedded.orchestrator import EmbeddedOrchestrator
 from perago.adapters.localfs.clock import SystemClock
 from perago.adapters.localfs.directories import LocalAttemptDirectories
 from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
@@ -19,7 +18,9 @@ from perago.app.attempt_ports import AttemptPorts
 from perago.authoring import AnyTask, Declarations, load_targets
 from perago.bootstrap.application import Application
 from perago.bootstrap.machine import spark_settings
-from perago.bootstrap.stores import open_store
+from perago.bootstrap.orchestrators import open_orchestrator
+from perago.bootstrap.stores import describe_store, open_store
+from perago.domain.attempt import Attempt
 from perago.domain.budget import heartbeat_interval_of, merge_timeout_of
 from perago.domain.ids import WorkerId
 from perago.ports import Fencing
@@ -27,7 +28,9 @@ from perago.runtime.events import WorkerEvents
 from perago.runtime.executor import ExecutorKit
 from perago.runtime.failpoints import RuleFailpoints, parse_failpoints
 from perago.runtime.isolation import ProcessIsolation
-from perago.runtime.supervisor import Supervisor, SupervisorOptions
+from perago.runtime.logs import LogStream
+from perago.runtime.options import SupervisorOptions
+from perago.runtime.supervisor import Supervisor
 from perago.settings import Settings
 
 
@@ -41,15 +44,18 @@ class ExecutorFactory:
     settings: Settings
     targets: tuple[str, ...]
     search_path: Path
+    log_stream: LogStream | None = None
+    """Where executors also log to, besides the attempts' own logs."""
 
     def __call__(self, number: int) -> ExecutorKit:
         """Load the tasks and open everything that an attempt needs."""
         settings = self.settings
         clock = SystemClock()
         declarations = load_targets(self.targets, self.search_path)
+        until_the_end = ExitStack()  # never closed: the process ends
         ports = AttemptPorts(
-            store=open_store(settings, clock, ExitStack()),  # closed with the process
-            orchestrator=EmbeddedOrchestrator(settings.home, clock),
+            store=open_store(settings, clock, until_the_end),
+            orchestrator=open_orchestrator(settings, clock, until_the_end),
             directories=LocalAttemptDirectories(settings.attempts_root),
             guardrails=LocalGuardrailEvaluator(),
             spark=self._spark_sessions(number),
@@ -65,6 +71,7 @@ class ExecutorFactory:
                 keep_failed_staging=settings.keep_failed_staging,
             ),
             log_level=settings.log_level,
+            log_stream=self.log_stream,
         )
 
     def _spark_sessions(self, number: int) -> LocalSparkSessions:
@@ -78,12 +85,20 @@ class ExecutorFactory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A worker that is to end by itself: after so many attempts, or when nothing is left."""
+
+    max_attempts: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A supervisor that holds its workspace root."""
+    """A supervisor that holds its workspace root; `swept` is what an earlier one left there."""
 
     supervisor: Supervisor
     worker_id: WorkerId
     lock: WorkspaceRootLock
+    swept: tuple[Attempt, ...] = ()
 
     def is_dead(self, worker_id: WorkerId) -> bool:
         """Whether a worker is an earlier one of this root: the lock proves that it is gone."""
@@ -96,33 +111,49 @@ def open_worker(
     tasks: Sequence[AnyTask],
     factory: ExecutorFactory,
     events: WorkerEvents,
+    *,
+    batch: Batch | None = None,
 ) -> Iterator[Worker]:
     """Take the workspace root, sweep what earlier supervisors left, and build a supervisor."""
     settings = application.settings
     directories = LocalAttemptDirectories(settings.attempts_root)
     make_logs_directory(settings.logs_directory)
     with WorkspaceRootLock(settings.attempts_root) as lock:
-        directories.sweep()
+        swept = directories.sweep()
         worker_id = lock.new_worker_id()
-        options = SupervisorOptions(
-            worker_id=worker_id,
-            executors=settings.executors,
-            heartbeats={t.name: heartbeat_interval_of(t.controls.publish_budget) for t in tasks},
-            merge_timeouts={t.name: merge_timeout_of(t.controls.publish_budget) for t in tasks},
-            logs_directory=settings.logs_directory,
-            death_limit=settings.executor_death_limit,
-            shutdown_grace_seconds=settings.shutdown_grace_seconds,
-            publish_may_outlive_executor=application.store.fencing is Fencing.SOFT,
-        )
         supervisor = Supervisor(
-            options,
-            orchestrator=application.orchestrator,
+            _supervisor_options(application, tasks, worker_id, batch),
+            orchestrator=application.impatient_orchestrator,
             directories=directories,
             clock=application.clock,
             factory=factory,
             events=events,
         )
-        yield Worker(supervisor=supervisor, worker_id=worker_id, lock=lock)
+        yield Worker(supervisor=supervisor, worker_id=worker_id, lock=lock, swept=tuple(swept))
+
+
+def _supervisor_options(
+    application: Application, tasks: Sequence[AnyTask], worker_id: WorkerId, batch: Batch | None
+) -> SupervisorOptions:
+    settings = application.settings
+    # A poll that waits at the server would keep a batch waiting for its own end.
+    waits = settings.orchestrator == "conductor" and batch is None
+    return SupervisorOptions(
+        worker_id=worker_id,
+        executors=settings.executors,
+        heartbeats={t.name: heartbeat_interval_of(t.controls.publish_budget) for t in tasks},
+        merge_timeouts={t.name: merge_timeout_of(t.controls.publish_budget) for t in tasks},
+        logs_directory=settings.logs_directory,
+        death_limit=settings.executor_death_limit,
+        shutdown_grace_seconds=settings.shutdown_grace_seconds,
+        publish_may_outlive_executor=describe_store(settings).fencing is Fencing.SOFT,
+        poll_wait_seconds=settings.poll_wait_seconds if waits else 0.0,
+        keep_logs_days=settings.keep_logs_days,
+        task_limits=settings.task_limits,
+        max_attempts=None if batch is None else batch.max_attempts,
+        recycle_after_attempts=settings.recycle_after_attempts,
+        recycle_above_bytes=settings.recycle_above_memory,
+    )
 
 
 def tasks_of(declarations: Declarations) -> list[AnyTask]:

@@ -21,7 +21,9 @@ from perago.cli import (
     extract,
     gc,
     logs,
+    register,
     run,
+    start,
     status,
     store,
     store_transfer,
@@ -67,9 +69,9 @@ STORE_HELP = help_text(
 DEV_HELP = help_text(
     "The servers that development needs, on this machine.",
     {
-        "perago dev up": "start lakeFS on loopback",
-        'eval "$(perago dev env)"': "use it in this shell",
-        "perago dev down": "stop it",
+        "perago dev up": "start lakeFS and Conductor on loopback",
+        'eval "$(perago dev env)"': "use them in this shell",
+        "perago dev down": "stop them",
     },
 )
 
@@ -131,9 +133,11 @@ def _help_without_command(context: typer.Context) -> None:
 
 
 app.command("run", help=run.HELP, epilog=EXIT_CODES)(run.run)
+app.command("start", help=start.HELP, epilog=EXIT_CODES)(start.start)
 app.command("demo", help=demo.HELP, epilog=EXIT_CODES)(demo.demo)
 app.command("check", help=check.HELP, epilog=EXIT_CODES)(check.check)
 app.command("extract", help=extract.HELP, epilog=EXIT_CODES)(extract.extract)
+app.command("register", help=register.HELP, epilog=EXIT_CODES)(register.register)
 app.command("status", help=status.HELP, epilog=EXIT_CODES)(status.status)
 app.command("logs", help=logs.HELP, epilog=EXIT_CODES)(logs.logs)
 app.command("cancel", help=control.CANCEL_HELP, epilog=EXIT_CODES)(control.cancel)

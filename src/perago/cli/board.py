@@ -42,6 +42,8 @@ class StepLine:
     kind: str = "SIMPLE"
     status: StepStatus = StepStatus.PENDING
     phase: Phase | None = None
+    place: str = ""
+    """Where it runs, if not here: its phases are not known then."""
     message: str = ""
     fraction: float | None = None
     moved: Moved = NOTHING_MOVED
@@ -95,8 +97,8 @@ class Board:
         with self._lock:
             return self._as_of_now(self._line(reference))
 
-    def start(self, attempt: Attempt) -> None:
-        """An attempt of the step began."""
+    def start(self, attempt: Attempt, *, place: str = "") -> None:
+        """An attempt of the step began, elsewhere if a place is given."""
         with self._lock:
             old, now = self._line(attempt.reference_name), self._now()
             self._lines[old.reference] = StepLine(
@@ -107,6 +109,7 @@ class Board:
                 # A step takes as long as all its attempts.
                 began=now if old.began is None else old.began,
                 attempt_began=now,
+                place=place,
             )
 
     def enter(self, attempt: Attempt, phase: Phase) -> None:
@@ -165,7 +168,7 @@ class Board:
                 line.status = _status_of(task)
                 line.retries = task.attempt.retry_count
                 if task.status.is_terminal and line.seconds is None:
-                    line.seconds = _seconds_of(task)
+                    line.seconds = task.seconds
                 if line.status is StepStatus.FAILED and task.reason is not None:
                     line.message = task.reason
 
@@ -185,12 +188,6 @@ class Board:
 
 def _latest(tasks: Iterable[TaskState]) -> Iterable[TaskState]:
     return {task.attempt.reference_name: task for task in tasks}.values()
-
-
-def _seconds_of(task: TaskState) -> float | None:
-    if task.started_at is None or task.ended_at is None:
-        return None
-    return (task.ended_at - task.started_at).total_seconds()
 
 
 def _status_of(task: TaskState) -> StepStatus:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +26,8 @@ class GlobalOptions:
     """The options before the command's name."""
 
     home: Path | None = None
+    variables: tuple[str, ...] = ()
+    """What must stand before a command that is shown, such as `PERAGO_STORE=embedded`."""
 
     def resolve(self, **flags: object) -> ResolvedSettings:
         """The settings, each flag over every other source; None is a flag that was not given."""
@@ -38,7 +40,17 @@ class GlobalOptions:
     def command(self, *words: str) -> str:
         """A command line to show: one that works from here, with the same home."""
         given = () if self.home is None else ("--home", str(self.home))
-        return shlex.join(("perago", *given, *words))
+        return " ".join((*self.variables, shlex.join(("perago", *given, *words))))
+
+    def on_embedded(self) -> GlobalOptions:
+        """The same with store and orchestrator in the home, for commands that are shown too."""
+        chosen = self.settings()
+        away = [
+            f"PERAGO_{name.upper()}=embedded"
+            for name in ("store", "orchestrator")
+            if getattr(chosen, name) != "embedded"
+        ]
+        return replace(self, variables=tuple(away))
 
 
 def options_of(context: typer.Context) -> GlobalOptions:

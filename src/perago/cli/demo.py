@@ -23,6 +23,7 @@ HELP = help_text(
         "perago demo --crash": "kill a worker at the worst moment and see the retry repair it",
         "perago demo --fresh": "from an empty repository again",
     },
+    "Store and orchestrator are the embedded ones, whatever the settings choose.",
     "Needs Java 17 or 21 and the demo extra: pip install 'perago-runtime[demo]'.",
 )
 
@@ -49,10 +50,15 @@ def demo(
     from perago.cli.session import Driver
     from perago.cli.targets import require_spark_for
 
-    output, options = Output(), options_of(context)
+    output, options = Output(), options_of(context).on_embedded()
     job = load_example("demo", *(["--crash"] if crash else []))
     require_spark_for(job.pipeline.tasks)
-    settings = options.settings(failpoints=f"published=kill@{CRASH_STEP}#0" if crash else None)
+    # Whatever the environment says: a demo touches nobody's servers.
+    settings = options.settings(
+        store="embedded",
+        orchestrator="embedded",
+        failpoints=f"published=kill@{CRASH_STEP}#0" if crash else None,
+    )
     with open_application(settings, create=True) as application:
         repository, unfinished = choose_repository(application, crash=crash, fresh=fresh)
         request = RunRequest(
@@ -106,11 +112,12 @@ def _begin(
     unfinished: WorkflowState | None,
     output: Output,
 ) -> WorkflowState:
-    from perago.cli.run import begin_run, resume_run
+    from perago.cli.local_run import begin_run, resume_run
 
     orchestrator = application.orchestrator
     # This worker would serve the runs of earlier demos too. The root is locked: nobody else does.
-    for run in orchestrator.workflows(limit=1000):
+    for run_id in orchestrator.workflow_ids(limit=1000, unfinished=True):
+        run = orchestrator.workflow(run_id)
         is_this = unfinished is not None and run.id == unfinished.id
         if run.name == request.pipeline.name and not run.status.is_terminal and not is_this:
             orchestrator.terminate(run.id, "another demo was started")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,15 +22,17 @@ if TYPE_CHECKING:
     from perago.settings import ResolvedSettings, Settings
 
 HELP = help_text(
-    "Check that a worker can do its work here: settings, store, permissions, clock, disk.",
+    "Check that a worker can do its work here: settings, servers, permissions, clocks, disk.",
     {
         "perago doctor": "the repository and branch that `run` works on",
         "perago doctor flights@main": "another one",
+        "perago doctor --target flights.py": "also whether Conductor has its definitions",
         "perago doctor --no-probe": "reads only; permissions are not tried",
     },
     "On lakeFS, what an attempt needs to be allowed is tried for real, on two hidden throw-away "
     "branches of the repository that are removed again. The target branch is only read, so what "
     "may be done to it by name is not known before it is done.",
+    "A Conductor server is only read: whether it answers, as whom, its version and its clock.",
     "Exits with 1 when there is a problem; a warning is none.",
 )
 
@@ -55,6 +58,14 @@ def doctor(
         ),
     ] = None,
     *,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            metavar="TARGET",
+            help="Also whether what it declares is registered with Conductor. Repeatable.",
+        ),
+    ] = None,
     no_probe: Annotated[
         bool, typer.Option("--no-probe", help="Write nothing anywhere; try no permission.")
     ] = False,
@@ -63,7 +74,7 @@ def doctor(
     """Check that a worker can do its work."""
     output = Output(as_json=as_json)
     checks: list[Check] = []
-    found = _look_over(options_of(context), place, write=not no_probe)
+    found = _look_over(options_of(context), place, target or [], write=not no_probe)
     with closing(found):
         for check in found:
             checks.append(check)
@@ -72,7 +83,7 @@ def doctor(
 
 
 def _look_over(
-    options: GlobalOptions, place: str | None, *, write: bool
+    options: GlobalOptions, place: str | None, targets: list[str], *, write: bool
 ) -> Generator[Check, None, None]:
     from perago.app.diagnosis import examine, failed_by
     from perago.cli.doctor_machine import check_machine
@@ -91,6 +102,7 @@ def _look_over(
     yield complete
     yield from check_machine(settings, write=write)
     if not complete.is_problem:
+        yield from _check_conductor(settings, targets)
         target = RepositoryName(repository), BranchName(branch)
         yield from _check_store(settings, *target, write=write)
 
@@ -132,6 +144,44 @@ def _check_store(
     from perago.bootstrap import lakefs_connection
 
     yield from probe_lakefs(lakefs_connection(settings), repository, branch, write=write)
+
+
+def _check_conductor(settings: Settings, targets: list[str]) -> Iterator[Check]:
+    if settings.orchestrator == "embedded":
+        return
+    from perago.adapters.conductor.probe import probe_conductor
+    from perago.app.diagnosis import examine, skipped
+    from perago.bootstrap import conductor_connection
+
+    is_well = True
+    for check in probe_conductor(conductor_connection(settings)):
+        is_well = is_well and not check.is_problem
+        yield check
+    if not targets:
+        yield skipped("definitions", "not compared: no --target given")
+    elif is_well:
+        yield examine("definitions", lambda: _compare_definitions(settings, targets))
+
+
+def _compare_definitions(settings: Settings, targets: list[str]) -> Check:
+    from perago.app.diagnosis import failed, passed
+    from perago.app.register import plan_registration, read_registered
+    from perago.authoring import build_definition_set
+    from perago.bootstrap import open_application
+    from perago.cli.targets import load_declarations
+
+    declared = build_definition_set(load_declarations(targets, Path.cwd()))
+    with open_application(settings) as application:
+        plan = plan_registration(declared, read_registered(application.orchestrator, declared))
+    if plan.to_write:
+        found = ", ".join(f"{one.title} ({one.change})" for one in plan.to_write)
+        return failed(
+            "definitions",
+            f"the server has not what the code declares: {found}",
+            f"`perago register {' '.join(targets)}` shows and registers it",
+        )
+    count = plural(len(plan.definitions), "definition")
+    return passed("definitions", f"{count} registered as declared")
 
 
 def _show(output: Output, check: Check) -> None:

@@ -21,9 +21,10 @@ _FREE_SOME = "free some, or choose another disk"
 
 
 def check_machine(settings: Settings, *, write: bool) -> Iterator[Check]:
-    """The home, the orchestrator, the disks and Spark; without `write`, by reading alone."""
+    """The home, the disks and Spark, and what is in the home; without `write`, by reading alone."""
     yield examine("home", lambda: _check_home(settings.home, write=write))
-    yield examine("orchestrator", lambda: _check_orchestrator(settings))
+    if settings.orchestrator == "embedded":
+        yield examine("orchestrator", lambda: _check_orchestrator(settings))
     yield examine("workspace root", lambda: _check_space(settings))
     if settings.store == "lakefs":
         yield examine("cache", lambda: _check_cache(settings, write=write))
@@ -77,8 +78,7 @@ def _check_orchestrator(settings: Settings) -> Check:
     # The store has its own check: what its settings lack must not hide the orchestrator.
     own = settings.model_copy(update={"store": "embedded"})
     with open_application(own) as application:
-        runs = application.orchestrator.workflows(limit=1000)
-    unfinished = sum(not run.status.is_terminal for run in runs)
+        unfinished = len(application.orchestrator.workflow_ids(limit=1000, unfinished=True))
     return passed("orchestrator", f"{place}: {plural(unfinished, 'unfinished run')}")
 
 

@@ -22,6 +22,7 @@ from perago.domain.errors import (
     StoreError,
     UsageError,
 )
+from perago.domain.outcome import JsonObject
 
 DEBUG_VARIABLE = "PERAGO_DEBUG"
 """Set it to see tracebacks. No setting: it must work when the settings are what is broken."""
@@ -106,10 +107,18 @@ def report_bug(error: Exception, *, as_json: bool) -> ExitCode:
     return ExitCode.BUG
 
 
+def describe_error(error: PeragoError) -> JsonObject:
+    """One of Perago's own errors, for programs."""
+    return _describe(type(error).__name__, error.message, error.hint, decide_exit_code(error))
+
+
+def _describe(kind: str, message: str, hint: str | None, code: ExitCode) -> JsonObject:
+    return {"type": kind, "message": message, "hint": hint, "exit_code": int(code)}
+
+
 def _show(kind: str, message: str, hint: str | None, code: ExitCode, *, as_json: bool) -> None:
     if as_json:
-        answer = {"type": kind, "message": message, "hint": hint, "exit_code": int(code)}
-        sys.stdout.write(json.dumps({"error": answer}) + "\n")
+        sys.stdout.write(json.dumps({"error": _describe(kind, message, hint, code)}) + "\n")
         return
     sys.stderr.write(f"error: {message}\n")
     if hint:

@@ -15,9 +15,10 @@ from perago.domain.ids import TaskId, WorkflowId
 from perago.domain.outcome import Outcome, Phase
 from perago.domain.workflow import TaskState, WorkflowState
 from perago.ports import Orchestrator
+from perago.runtime.events import IgnoredEvents
 
 
-class RunFollower:
+class RunFollower(IgnoredEvents):
     """Passes the events of one run on, and asks the orchestrator how that run stands."""
 
     def __init__(
@@ -38,7 +39,7 @@ class RunFollower:
     def follow(self, workflow: WorkflowState) -> None:
         """From now on, this is the run."""
         self._run = workflow.id
-        self._look(workflow)
+        self.look(workflow)
 
     def is_done(self) -> bool:
         """Whether the run is over; asked whenever no attempt is running."""
@@ -48,10 +49,11 @@ class RunFollower:
         except OrchestratorUnavailableError as error:
             self._view.warn(error.message)
             return False
-        self._look(workflow)
+        self.look(workflow)
         return workflow.status.is_terminal
 
-    def _look(self, workflow: WorkflowState) -> None:
+    def look(self, workflow: WorkflowState) -> None:
+        """Show how the run stands, and say once what waits for somebody."""
         self._view.observed(workflow)
         for task in workflow.tasks:
             if _waits(task) and task.attempt.task_id not in self._waiting:

@@ -11,16 +11,17 @@ from typing import Self
 from perago.cli.board import Board
 from perago.cli.output import Output, short, show_seconds
 from perago.cli.speed import NOTHING_MOVED, Moved
-from perago.cli.views import RunHeader, say_stopping, say_waiting
-from perago.domain.attempt import Attempt
+from perago.cli.views import RunHeader, say_over, say_stopping, say_waiting
+from perago.domain.attempt import Attempt, AttemptStatus
 from perago.domain.ids import TaskId
 from perago.domain.outcome import Completed, JsonValue, Outcome, Phase
 from perago.domain.workflow import TaskState, WorkflowState
+from perago.runtime.events import IgnoredEvents
 
 _STDERR = 2
 
 
-class PlainView:
+class PlainView(IgnoredEvents):
     """One line per event."""
 
     def __init__(self, output: Output, board: Board, now: Callable[[], datetime]) -> None:
@@ -49,10 +50,21 @@ class PlainView:
         self._line(f"{verb} {workflow.id}: {workflow.name} v{workflow.version}{where}")
         if header.workspace is not None:
             self._line(f"store: {header.store}")
+        if header.server is not None:
+            self._line(f"orchestrator: {header.server}")
 
     def observed(self, workflow: WorkflowState) -> None:
         """Keep the board right; a line is only made of an event."""
         self._board.observe(workflow)
+
+    def attempt_seen(self, task: TaskState) -> None:
+        """A line."""
+        worker = f" on {task.attempt.worker_id}" if task.attempt.worker_id else ""
+        self._begin(task.attempt, worker)
+
+    def attempt_over(self, task: TaskState) -> None:
+        """A line with what the orchestrator knows."""
+        self._line(f"{task.attempt.reference_name}: {say_over(task)}")
 
     def step_waits(self, task: TaskState, how_to_complete: str | None) -> None:
         """Say what to do."""
@@ -68,9 +80,7 @@ class PlainView:
 
     def attempt_started(self, attempt: Attempt) -> None:
         """A line."""
-        self._board.start(attempt)
-        retry = f" again (retry {attempt.retry_count})" if attempt.retry_count else ""
-        self._line(f"{attempt.reference_name}: started{retry}")
+        self._begin(attempt, "")
 
     def phase_started(self, attempt: Attempt, phase: Phase) -> None:
         """No line: there are a dozen phases."""
@@ -109,11 +119,16 @@ class PlainView:
         where = f" in {attempt.reference_name}" if attempt is not None else ""
         self._line(f"an executor died{where}: {how}")
 
+    def _begin(self, attempt: Attempt, where: str) -> None:
+        self._board.start(attempt)
+        retry = f" again (retry {attempt.retry_count})" if attempt.retry_count else ""
+        self._line(f"{attempt.reference_name}: started{where}{retry}")
+
     def _line(self, text: str) -> None:
         self._output.say(f"{self._now().astimezone():%H:%M:%S} {text}")
 
 
-class JsonView:
+class JsonView(IgnoredEvents):
     """One JSON object per event and line; `event` says which, `run` and `step` whose."""
 
     def __init__(self, output: Output, now: Callable[[], datetime]) -> None:
@@ -148,10 +163,23 @@ class JsonView:
             continued=header.continued,
             workspace=workspace,
             store={"kind": store.kind, "place": store.place, "fencing": store.fencing.value},
+            orchestrator=header.server,
         )
 
     def observed(self, workflow: WorkflowState) -> None:
         """Events say it all."""
+
+    def attempt_seen(self, task: TaskState) -> None:
+        """The same line as for one that runs here."""
+        self.attempt_started(task.attempt)
+
+    def attempt_over(self, task: TaskState) -> None:
+        """The same line as for one that ran here, but for what only its worker knows."""
+        if task.status is AttemptStatus.COMPLETED:
+            self._emit("step_completed", task.attempt, output=task.output)
+            return
+        status, reason = task.status.value, task.reason
+        self._emit("step_failed", task.attempt, status=status, phase=None, reason=reason)
 
     def step_waits(self, task: TaskState, how_to_complete: str | None) -> None:
         """A line."""

@@ -17,6 +17,7 @@ from perago.cli.views import RunHeader, say_stopping, say_waiting
 from perago.domain.attempt import Attempt
 from perago.domain.outcome import Outcome, Phase
 from perago.domain.workflow import TaskState, WorkflowState
+from perago.runtime.events import IgnoredEvents
 
 _REDRAWS_PER_SECOND = 10
 
@@ -30,7 +31,7 @@ _ICONS = {
 }
 
 
-class LiveView:
+class LiveView(IgnoredEvents):
     """Draws a board several times a second; what is said once goes above it."""
 
     def __init__(self, console: Console, board: Board) -> None:
@@ -66,10 +67,20 @@ class LiveView:
         self._console.print(text)
         if header.workspace is not None:
             self._say(f"store: {header.store}", "dim")
+        if header.server is not None:
+            self._say(f"orchestrator: {header.server}", "dim")
 
     def observed(self, workflow: WorkflowState) -> None:
         """Let the orchestrator's word stand."""
         self._board.observe(workflow)
+
+    def attempt_seen(self, task: TaskState) -> None:
+        """The step runs elsewhere."""
+        worker = task.attempt.worker_id
+        self._board.start(task.attempt, place=f"on {worker}" if worker else "running")
+
+    def attempt_over(self, task: TaskState) -> None:
+        """What was observed says it."""
 
     def step_waits(self, task: TaskState, how_to_complete: str | None) -> None:
         """Say what to do, above the board, where it can be copied."""
@@ -141,7 +152,7 @@ def describe_work(line: StepLine) -> str:
     match line.status:
         case StepStatus.RUNNING:
             share = "" if line.fraction is None else f" {line.fraction:.0%}"
-            parts = [str(line.phase or "starting"), f"{words}{share}".strip()]
+            parts = [str(line.phase or line.place or "starting"), f"{words}{share}".strip()]
             return "  ".join(filter(None, parts))
         case StepStatus.FAILED:
             return words

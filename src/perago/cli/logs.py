@@ -28,9 +28,14 @@ HELP = help_text(
     },
     "A log holds what the body printed and logged, its traceback, and the time of each phase. "
     "RUN is an id, a unique beginning of one, or `last`.",
+    "On Conductor it is the task log of the server; the whole log is on the worker's host.",
 )
 
 _FOLLOW_SECONDS = 0.5
+_WHERE_THE_REST_IS = (
+    "note: this is the task log of the Conductor server, and what a worker wrote to this home; the "
+    "whole logs of other attempts are on the hosts of their workers, in HOME/logs"
+)
 
 
 def logs(
@@ -63,6 +68,8 @@ def logs(
             reader.answer(found)
         else:
             reader.show(found, until_over=follow)
+            if application.settings.orchestrator != "embedded":
+                output.note(_WHERE_THE_REST_IS)
 
 
 class LogReader:

@@ -14,20 +14,21 @@ from perago.domain.errors import UsageError
 from perago.domain.ids import BranchName, RepositoryName
 
 if TYPE_CHECKING:
-    from perago.app.follow import RunRequest
     from perago.app.prepare_run import GivenInput
-    from perago.bootstrap import Application, Worker
-    from perago.cli.session import Driver, Job, RunEnd
+    from perago.bootstrap import Application
+    from perago.cli.session import Job
     from perago.domain.workflow import WorkflowState
+    from perago.settings import Settings
 
 HELP = help_text(
-    "Run a pipeline or a task here, step by step; each writing step becomes one commit.",
+    "Run a pipeline or a task, step by step; each writing step becomes one commit.",
     {
         "perago run flights.py": "the pipeline in a file of this directory",
         "perago run jobs.etl:nightly -j 2": "one of several in a module; two steps at a time",
         "perago run flights.py --param year=2013": "a param; 2013 is read as JSON, else as text",
         "perago run flights.py --repo lab --ref 3f2a9c41": "from an older commit",
         "perago run flights.py --continue last": "go on after a crash or Ctrl-C",
+        "perago run flights.py --detach": "on Conductor: print the run's id and leave it",
         "perago run flights.py --json": "one JSON object per event, for a program",
     },
     "TARGET is module, module:name, path.py or path.py:name; this directory is importable. A "
@@ -37,6 +38,10 @@ HELP = help_text(
     "which. The embedded store's publish fence is atomic: of two racing publications one succeeds. "
     "On lakeFS it is soft: a race is found out afterwards, not excluded, so let one run at a time "
     "write a branch.",
+    "Where the settings name a Conductor server (PERAGO_CONDUCTOR_URL or CONDUCTOR_SERVER_URL), "
+    "nothing runs here: the run is started there and followed, and workers (`perago start TARGET`) "
+    "carry it out. What the code declares must be registered (`perago register TARGET`, or "
+    "--register). Ctrl-C then stops the following, not the run; `--continue` follows it again.",
 )
 
 Target = Annotated[
@@ -71,26 +76,47 @@ def run(
         str | None,
         typer.Option("--continue", metavar="RUN", help="Go on with this run, or with `last`."),
     ] = None,
+    register: Annotated[
+        bool, typer.Option("--register", help="On Conductor: register what differs first.")
+    ] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="On Conductor: do not follow the run.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Run a pipeline or a task."""
     from perago.app.follow import RunRequest
     from perago.app.prepare_run import GivenInput
     from perago.bootstrap import open_application
+    from perago.cli.local_run import LocalRunner
+    from perago.cli.remote_run import RemoteRunner
     from perago.cli.run_end import show_end
-    from perago.cli.session import Driver
-    from perago.cli.targets import load_job, require_spark_for
+    from perago.cli.targets import load_job
 
     output, options = Output(as_json=as_json), options_of(context)
     settings = options.settings(repository=repo, branch=branch, executors=executors)
+    given_flags = {
+        "-j": executors is not None,
+        "--register": register,
+        "--detach": detach,
+        "--continue": continue_run is not None,
+    }
+    _refuse_misfits(settings, target, {flag for flag, is_given in given_flags.items() if is_given})
     job = load_job(target, Path.cwd())
     params = None
     if continue_run is None or param or params_file:
         params = job.pipeline.validate_params(read_params(params_file, param or ()))
     with open_application(settings, create=continue_run is None) as application:
-        driver = Driver(application, options, output)
-        if continue_run is None:
-            require_spark_for(job.pipeline.tasks)
+        runner: LocalRunner | RemoteRunner
+        if settings.orchestrator == "embedded":
+            runner = LocalRunner(application, options, output, job)
+        else:
+            runner = RemoteRunner(application, options, output, job, register=register)
+        if continue_run is not None:
+            given = GivenInput(repository=repo, branch=branch, ref=ref, params=params)
+            found = _find_run(application, job, continue_run, given)
+            end = runner.report(found) if found.status.is_terminal else runner.go_on(found)
+        else:
             request = RunRequest(
                 pipeline=job.pipeline,
                 params=params or {},
@@ -98,36 +124,17 @@ def run(
                 branch=BranchName(settings.branch),
                 ref=ref,
             )
-            end = driver.drive(job, lambda _worker: begin_run(application, request, output))
-        else:
-            given = GivenInput(repository=repo, branch=branch, ref=ref, params=params)
-            end = _continue(driver, application, job, continue_run, given)
+            if detach and isinstance(runner, RemoteRunner):
+                return runner.detach(request)
+            end = runner.begin(request)
         show_end(output, options, job, end)
     raise typer.Exit(end.exit_code)
 
 
-def begin_run(application: Application, request: RunRequest, output: Output) -> WorkflowState:
-    """Start a run; the caller holds the workspace root."""
-    from perago.app.follow import start_run
-    from perago.app.prepare_run import ensure_repository, refuse_unfinished
-
-    store, orchestrator = application.store, application.orchestrator
-    if request.pipeline.needs_workspace:
-        refuse_unfinished(orchestrator, request.repository, request.branch)
-        # A ref says that something must be there already.
-        if request.ref is None and ensure_repository(store, request.repository, request.branch):
-            output.note(f"created repository {request.repository}")
-    return orchestrator.workflow(start_run(request, store=store, orchestrator=orchestrator))
-
-
-def _continue(
-    driver: Driver, application: Application, job: Job, text: str, given: GivenInput
-) -> RunEnd:
-    """Drive a run that was left behind; one that is over is only reported."""
+def _find_run(application: Application, job: Job, text: str, given: GivenInput) -> WorkflowState:
+    """A run to go on with; it must be one of this code, started with what is given."""
     from perago.app.follow import find_run
-    from perago.app.prepare_run import refuse_contradiction, refuse_missing_tasks
-    from perago.cli.session import RunEnd
-    from perago.cli.targets import require_spark_for
+    from perago.app.prepare_run import refuse_contradiction
 
     found = find_run(application.orchestrator, text)
     if found.name != job.pipeline.name:
@@ -136,18 +143,24 @@ def _continue(
             hint="give the TARGET that the run was started with",
         )
     refuse_contradiction(found, given, application.store)
-    if found.status.is_terminal:
-        return RunEnd(report=driver.report(found))
-    refuse_missing_tasks(found, job.pipeline)
-    require_spark_for(job.pipeline.tasks)
-    return driver.drive(job, lambda worker: resume_run(application, worker, found), continued=True)
-
-
-def resume_run(application: Application, worker: Worker, run: WorkflowState) -> WorkflowState:
-    """Go on with a run; the worker holds the workspace root, so it knows which others are dead."""
-    from perago.app.follow import find_dead_attempts
-
-    found = application.orchestrator.workflow(run.id)
-    for attempt in find_dead_attempts(found, worker.is_dead):
-        worker.supervisor.fail_for_dead_worker(attempt)
     return found
+
+
+def _refuse_misfits(settings: Settings, target: str, given: set[str]) -> None:
+    """Raise for what makes no sense with the orchestrator that was chosen."""
+    if settings.orchestrator == "embedded":
+        if there := sorted(given & {"--detach", "--register"}):
+            raise UsageError(
+                f"{there[0]} is for a Conductor server, and the run would be carried out here",
+                hint="leave it out, or set PERAGO_CONDUCTOR_URL",
+            )
+    elif "-j" in given:
+        raise UsageError(
+            "-j says how many steps run here, and on Conductor none does",
+            hint=f"give it to the worker: `perago start {target} -j N`",
+        )
+    elif "--continue" in given and (new := sorted(given & {"--detach", "--register"})):
+        raise UsageError(
+            f"{new[0]} and --continue exclude each other: that run was started already",
+            hint="leave one of them out",
+        )

@@ -19,7 +19,11 @@ def show_end(output: Output, options: GlobalOptions, job: Job, end: RunEnd) -> N
         return
     if end.exit_code is ExitCode.INTERRUPTED:
         _show_commits(output, report)
-        output.say("interrupted; the run goes on with:")
+        output.say(
+            "stopped following; the run goes on without it. To follow it again:"
+            if end.is_elsewhere
+            else "interrupted; the run goes on with:"
+        )
         output.say(f"  {continue_command(options, job, report.workflow)}")
         return
     _show_status(output, report)

@@ -12,7 +12,14 @@ from pathlib import Path
 
 from perago.app.run_report import RunReport, build_run_report
 from perago.authoring import Pipeline
-from perago.bootstrap import Application, ExecutorFactory, Worker, describe_store, open_worker
+from perago.bootstrap import (
+    Application,
+    ExecutorFactory,
+    Worker,
+    describe_orchestrator,
+    describe_store,
+    open_worker,
+)
 from perago.cli.board import Board, plan_lines
 from perago.cli.context import GlobalOptions
 from perago.cli.errors import ExitCode
@@ -38,6 +45,12 @@ class Job:
     continue_with: tuple[str, ...] | None = None
     """The words of a command that continues a run; `run TARGET --continue RUN` unless given."""
 
+    @property
+    def is_one_task(self) -> bool:
+        """Whether the pipeline was made of a task that the TARGET names."""
+        pipeline = self.pipeline
+        return [task.name for task in pipeline.tasks] == [pipeline.name] and pipeline.version == 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
@@ -45,9 +58,12 @@ class RunEnd:
 
     report: RunReport
 
+    is_elsewhere: bool = False
+    """Whether workers elsewhere go on with it, whoever looks."""
+
     @property
     def exit_code(self) -> ExitCode:
-        """By the run's status; a run that is not over was interrupted."""
+        """By the run's status; a run that is not over was interrupted, or its following was."""
         status = self.report.workflow.status
         if not status.is_terminal:
             return ExitCode.INTERRUPTED
@@ -75,7 +91,7 @@ class Driver:
         `on_death` hears the reference name of every step whose executor died.
         """
         application = self._application
-        view = self._make_view(job.pipeline)
+        view = make_view(application, self._output, job.pipeline)
         follower = RunFollower(view, application.orchestrator, self._how_to_complete, on_death)
         factory = ExecutorFactory(
             settings=application.settings, targets=(job.target,), search_path=job.search_path
@@ -86,7 +102,7 @@ class Driver:
         ):
             workflow = begin(worker)
             with view, warnings_to(view.warn):
-                view.run_began(self._header(workflow, continued=continued))
+                view.run_began(build_header(application, workflow, continued=continued))
                 if (seconds := worker.supervisor.seconds_to_last_report) > 0:
                     view.warn(
                         "what the worker that died sent last may still be published: going on in "
@@ -114,29 +130,38 @@ class Driver:
         application = self._application
         return build_run_report(application.orchestrator.workflow(workflow.id), application.store)
 
-    def _make_view(self, pipeline: Pipeline) -> RunView:
-        clock = self._application.clock
-        if self._output.as_json:
-            return JsonView(self._output, clock.now)
-        board = Board(plan_lines(pipeline.workflow_definition()), clock.elapsed)
-        if self._output.is_live:
-            return LiveView(self._output.console, board)
-        return PlainView(self._output, board, clock.now)
-
-    def _header(self, workflow: WorkflowState, *, continued: bool) -> RunHeader:
-        workspace = workflow.input.get("workspace")
-        place = None
-        if isinstance(workspace, dict):
-            place = f"{workspace['repository']}@{workspace['branch']}", str(workspace["ref"])
-        return RunHeader(
-            workflow=workflow,
-            continued=continued,
-            workspace=place,
-            store=describe_store(self._application.settings),
-        )
-
     def _how_to_complete(self, run: str, reference: str) -> str:
         return self._options.command("complete", short_run(run), reference)
+
+
+def make_view(application: Application, output: Output, pipeline: Pipeline) -> RunView:
+    """The view for whoever reads the output."""
+    clock = application.clock
+    if output.as_json:
+        return JsonView(output, clock.now)
+    board = Board(plan_lines(pipeline.workflow_definition()), clock.elapsed)
+    return (
+        LiveView(output.console, board) if output.is_live else PlainView(output, board, clock.now)
+    )
+
+
+def build_header(
+    application: Application, workflow: WorkflowState, *, continued: bool
+) -> RunHeader:
+    """What is known of a run when it begins."""
+    settings = application.settings
+    workspace = workflow.input.get("workspace")
+    place = None
+    if isinstance(workspace, dict):
+        place = f"{workspace['repository']}@{workspace['branch']}", str(workspace["ref"])
+    elsewhere = settings.orchestrator != "embedded"
+    return RunHeader(
+        workflow=workflow,
+        continued=continued,
+        workspace=place,
+        store=describe_store(settings),
+        server=describe_orchestrator(settings) if elsewhere else None,
+    )
 
 
 def continue_command(options: GlobalOptions, job: Job, workflow: WorkflowState) -> str:

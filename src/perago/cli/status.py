@@ -1,4 +1,4 @@
-"""`perago status`: the runs of this home, or one of them with every attempt."""
+"""`perago status`: the runs that the orchestrator knows, or one of them with every attempt."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _show_run(output: Output, run: WorkflowState) -> None:
 
 
 def _attempt_row(task: TaskState) -> tuple[str, ...]:
-    seconds = _seconds(task)
+    seconds = task.seconds
     return (
         task.attempt.reference_name,
         task.task_type,
@@ -150,15 +150,10 @@ def _took(run: WorkflowState) -> str:
     return show_seconds((run.ended_at - run.started_at).total_seconds())
 
 
-def _seconds(task: TaskState) -> float | None:
-    if task.started_at is None or task.ended_at is None:
-        return None
-    return (task.ended_at - task.started_at).total_seconds()
-
-
 def _describe_target(run: WorkflowState) -> str:
     workspace = run.input.get("workspace")
-    if not isinstance(workspace, dict):
+    # A server has workflows of other people too, who may call something else a workspace.
+    if not isinstance(workspace, dict) or not {"repository", "branch", "ref"} <= workspace.keys():
         return ""
     ref = short(str(workspace["ref"]))
     return f"{workspace['repository']}@{workspace['branch']} from {ref}"

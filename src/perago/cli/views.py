@@ -10,6 +10,8 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from perago.bootstrap import StoreInForce
+from perago.cli.output import show_seconds
+from perago.domain.attempt import AttemptStatus
 from perago.domain.workflow import TaskState, WorkflowState
 from perago.runtime.events import WorkerEvents
 
@@ -22,6 +24,8 @@ class RunHeader:
     continued: bool
     workspace: tuple[str, str] | None
     store: StoreInForce
+    server: str | None = None
+    """Which orchestrator it is, where workers elsewhere do the work."""
 
 
 class RunView(WorkerEvents, Protocol):
@@ -44,6 +48,14 @@ class RunView(WorkerEvents, Protocol):
         """What the orchestrator says, whenever it was asked."""
         ...
 
+    def attempt_seen(self, task: TaskState) -> None:
+        """The orchestrator says that a worker somewhere runs an attempt."""
+        ...
+
+    def attempt_over(self, task: TaskState) -> None:
+        """The orchestrator says that an attempt, which ran elsewhere, is over."""
+        ...
+
     def step_waits(self, task: TaskState, how_to_complete: str | None) -> None:
         """A step waits for a person, or, without a command that completes it, for a time."""
         ...
@@ -63,6 +75,18 @@ def say_waiting(task: TaskState, how_to_complete: str | None) -> str:
         return f"waits for a person; complete it with `{how_to_complete}`"
     until = task.input.get("until") or task.input.get("duration")
     return f"waits ({until})" if until else "waits"
+
+
+def say_over(task: TaskState) -> str:
+    """How an attempt ended, by what the orchestrator knows: not in which phase."""
+    word = "completed in" if task.status is AttemptStatus.COMPLETED else f"{_words(task)} after"
+    took = "" if task.seconds is None else f" {show_seconds(task.seconds)}"
+    reason = f": {task.reason}" if task.reason else ""
+    return f"{word}{took}{reason}" if took else f"{word.rpartition(' ')[0]}{reason}"
+
+
+def _words(task: TaskState) -> str:
+    return task.status.lower().replace("_", " ")
 
 
 def say_stopping(*, hurry: bool) -> str:

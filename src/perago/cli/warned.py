@@ -22,10 +22,13 @@ class WarningHandler(logging.Handler):
 
 
 @contextmanager
-def warnings_to(warn: Callable[[str], None]) -> Iterator[None]:
-    """Let this say Perago's warnings, instead of whatever said them before."""
+def warnings_to(warn: Callable[[str], None] | None) -> Iterator[None]:
+    """Let this say Perago's warnings, instead of whatever said them before; None leaves them to
+    the log alone.
+    """
     logger = logging.getLogger(_LOGGER)
-    before, logger.handlers = logger.handlers, [WarningHandler(warn)]
+    before = logger.handlers
+    logger.handlers = [] if warn is None else [WarningHandler(warn)]
     try:
         yield
     finally:

@@ -15,10 +15,10 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from ctypes import c_double
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import FrameType
 from typing import assert_never
 
 from perago.app.attempt_policy import AttemptPolicy
@@ -26,18 +26,26 @@ from perago.app.attempt_ports import AttemptPorts
 from perago.app.run_attempt import AttemptEnd, AttemptRun
 from perago.authoring import AnyTask
 from perago.domain.errors import PeragoError
+from perago.domain.execution import execution_of
 from perago.domain.outcome import Failed, Phase
 from perago.ports import Lease
 from perago.runtime.isolation import flush_output
-from perago.runtime.messages import AttemptEnded, Ready, RunAttempt, Stop, ToExecutor, Unfit
+from perago.runtime.log_context import process_is_about
+from perago.runtime.logs import ATTEMPT_LOG, LogStream, set_up_executor_logging
+from perago.runtime.messages import (
+    AttemptEnded,
+    Ready,
+    RunAttempt,
+    Stop,
+    Unfit,
+    hear_supervisor,
+)
 from perago.runtime.pipe_observer import PipeObserver
-
-LEASE_LOST = -1.0
-"""What the shared lease cell holds once the attempt is cancelled."""
+from perago.runtime.shared_lease import LeaseCell, SharedLease
 
 _PR_SET_PDEATHSIG = 1
 
-_log = logging.getLogger(__name__)
+_attempt_log = logging.getLogger(ATTEMPT_LOG)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,38 +56,24 @@ class ExecutorKit:
     ports: AttemptPorts
     policy: AttemptPolicy
     log_level: str
+    log_stream: LogStream | None = None
+    """How its log lines look on the worker's standard error; None is only in attempts' logs."""
 
 
 ExecutorFactory = Callable[[int], ExecutorKit]
 """Builds the kit of the executor with this number; must pickle."""
 
 
-class SharedLease:
-    """The lease cell that the supervisor writes and this process reads: no message can be late."""
-
-    def __init__(self, cell: c_double) -> None:
-        self._cell = cell
-
-    @property
-    def deadline(self) -> float:
-        """When the lease runs out, on `Clock.elapsed`."""
-        return self._cell.value
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether the supervisor gave the attempt up."""
-        return self._cell.value == LEASE_LOST
-
-
 def executor_main(
     number: int,
     connection: Connection,
-    lease_cell: c_double,
+    lease_cell: LeaseCell,
     factory: ExecutorFactory,
     log_path: Path,
 ) -> None:
     """Serve attempts until told to stop. The entry point of the spawned process."""
     _settle_in()
+    workers_stderr = os.dup(2)
     _set_up_output(log_path)
     observer = PipeObserver(connection)
     try:
@@ -87,7 +81,7 @@ def executor_main(
     except PeragoError as error:
         observer.send(Unfit(reason=str(error)))
         return
-    _set_up_logging(kit.log_level)
+    set_up_executor_logging(kit.log_level, kit.log_stream, descriptor=workers_stderr)
     observer.send(Ready())
     try:
         _serve(connection, observer, kit, SharedLease(lease_cell))
@@ -98,13 +92,17 @@ def executor_main(
 def _serve(connection: Connection, observer: PipeObserver, kit: ExecutorKit, lease: Lease) -> None:
     while True:
         try:
-            message: ToExecutor = connection.recv()
+            message = hear_supervisor(connection)
         except EOFError:  # the supervisor is gone
             return
         match message:
             case RunAttempt():
                 end = _run_with_log(message, kit, observer, lease)
-                observer.send(AttemptEnded(outcome=end.outcome, is_reported=end.is_reported))
+                observer.send(
+                    AttemptEnded(
+                        outcome=end.outcome, is_reported=end.is_reported, changes=end.changes
+                    )
+                )
             case Stop():
                 return
             case _:
@@ -119,13 +117,14 @@ def _run_with_log(
         log = _open_log(message.log_path)
     except OSError as error:
         return _refuse(f"cannot open the attempt's log {message.log_path}: {error.strerror}")
-    with _output_to(log):
+    execution = execution_of(message.polled, message.execution_id)
+    with _output_to(log), process_is_about(execution):
         return _run(message, kit, observer, lease)
 
 
 def _run(message: RunAttempt, kit: ExecutorKit, observer: PipeObserver, lease: Lease) -> AttemptEnd:
     attempt = message.polled.attempt
-    _log.info(
+    _attempt_log.info(
         "workflow=%s task=%s reference=%s retry=%d execution=%s",
         attempt.workflow_id,
         attempt.task_id,
@@ -167,6 +166,22 @@ def _settle_in() -> None:
     # the process started, so that one during the imports leaves no traceback on the screen.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.signal(signal.SIGTERM, _pass_over(os.getpid()))
+
+
+def _pass_over(executor: int) -> Callable[[int, FrameType | None], None]:
+    """A handler that leaves SIGTERM to the supervisor, which drains; some tools send it to all.
+
+    No SIG_IGN, which every program that a body starts would inherit: nobody could end them. What
+    the body forks does inherit the handler, and ends as if there was none.
+    """
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        if os.getpid() != executor:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    return handle
 
 
 def _set_up_output(log_path: Path) -> None:
@@ -182,17 +197,6 @@ def _set_up_output(log_path: Path) -> None:
         if isinstance(stream, io.TextIOWrapper):
             # What a body printed before it crashed must be in its log, whatever it printed.
             stream.reconfigure(line_buffering=True, errors="backslashreplace")
-
-
-def _set_up_logging(level: str) -> None:
-    logging.basicConfig(
-        level=level,
-        stream=sys.stderr,
-        format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
-        force=True,
-    )
-    # py4j logs every command at DEBUG and a broken gateway at ERROR; the body's error says it.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
 @contextmanager

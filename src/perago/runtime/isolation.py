@@ -1,14 +1,16 @@
 """Keeps one body from changing the process under the next one, or under Perago itself.
 
 A body may close standard files, replace `sys.stdout`, edit the environment, the working directory,
-the file mode mask, signal handlers and logging, or set an alarm. All of that is put back as soon as
-it returns, before anything is staged: a file of the store must never get descriptor 2.
+the file mode mask, resource limits, signal handlers and logging, or set an alarm. All of that is
+put back as soon as it returns, before anything is staged: a file of the store must never get
+descriptor 2.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import resource
 import signal
 import sys
 from collections.abc import Iterator
@@ -16,6 +18,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 STANDARD_DESCRIPTORS = (0, 1, 2)
+
+_LIMITS = tuple(value for name, value in vars(resource).items() if name.startswith("RLIMIT_"))
+_HANDLED_SIGNALS = tuple(
+    int(number)
+    for number in signal.Signals
+    if number not in (signal.SIGKILL, signal.SIGSTOP) and not number.name.startswith("SIGRT")
+)
+"""Those that anybody sends: each costs two looks for each body, and real-time signals, which only a
+program sends to itself, are half of all."""
 
 
 class ProcessIsolation:
@@ -25,7 +36,7 @@ class ProcessIsolation:
     def around_body(self) -> Iterator[None]:
         """Save the state of the process, run the block, and put the state back."""
         process = os.getpid()
-        with _descriptors(), _surroundings(), _signals(), _logging():
+        with _descriptors(), _surroundings(), _limits(), _signals(), _logging():
             try:
                 yield
             finally:
@@ -50,7 +61,8 @@ def _descriptors() -> Iterator[None]:
 
 @contextmanager
 def _surroundings() -> Iterator[None]:
-    environment, directory = dict(os.environ), Path.cwd()
+    # As bytes, which is what the process has: decoding them all costs more than the rest here.
+    environment, directory = dict(os.environb), Path.cwd()
     mask = os.umask(0)
     os.umask(mask)
     try:
@@ -58,18 +70,26 @@ def _surroundings() -> Iterator[None]:
     finally:
         os.umask(mask)
         os.chdir(directory)
-        if dict(os.environ) != environment:
-            os.environ.clear()
-            os.environ.update(environment)
+        if dict(os.environb) != environment:
+            os.environb.clear()
+            os.environb.update(environment)
+
+
+@contextmanager
+def _limits() -> Iterator[None]:
+    before = {kind: resource.getrlimit(kind) for kind in _LIMITS}
+    try:
+        yield
+    finally:
+        for kind, limits in before.items():
+            # Only root may raise a hard limit: one that the body lowered stays.
+            with suppress(ValueError, OSError):
+                resource.setrlimit(kind, limits)
 
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    handlers = {
-        number: signal.getsignal(number)
-        for number in signal.valid_signals()
-        if number not in (signal.SIGKILL, signal.SIGSTOP)
-    }
+    handlers = {number: signal.getsignal(number) for number in _HANDLED_SIGNALS}
     try:
         yield
     finally:
@@ -89,8 +109,11 @@ def _logging() -> Iterator[None]:
         yield
     finally:
         root.handlers[:] = handlers
-        root.setLevel(level)
-        logging.disable(disabled)
+        # Only what was changed: each of the two has every logger forget what it is enabled for.
+        if root.level != level:
+            root.setLevel(level)
+        if logging.root.manager.disable != disabled:
+            logging.disable(disabled)
 
 
 def flush_output() -> None:

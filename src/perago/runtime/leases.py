@@ -83,9 +83,11 @@ def postpone_beat(lease: LeaseState, *, now: float) -> LeaseState:
     return replace(lease, next_beat=now + lease.beat_seconds / 2)
 
 
-def next_due(lease: LeaseState) -> float:
-    """When the lease must be looked at again."""
-    dues = [lease.next_beat, lease.deadline]
+def next_due(lease: LeaseState, *, beats: bool = True) -> float:
+    """When the lease must be looked at again; `beats`: unless a beat is under way."""
+    dues = [lease.deadline]
+    if beats:
+        dues.append(lease.next_beat)
     if lease.total_deadline is not None:
         dues.append(lease.total_deadline)
     return min(dues)

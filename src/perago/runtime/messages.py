@@ -1,10 +1,16 @@
-"""What a supervisor and its executors tell each other over a pipe. All of it pickles."""
+"""What a supervisor and its executors tell each other over a pipe. All of it pickles.
+
+Plain pickle, not `Connection.send`: what is told holds no handles, and a worker tells a lot.
+"""
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 
+from perago.domain.changes import ChangeCount
 from perago.domain.ids import ExecutionId
 from perago.domain.outcome import Outcome, Phase
 from perago.domain.workflow import PolledTask
@@ -76,8 +82,32 @@ class AttemptEnded:
 
     outcome: Outcome
     is_reported: bool
+    changes: ChangeCount | None = None
 
 
 ToExecutor = RunAttempt | Stop
 FromAttempt = PhaseStarted | PhaseEnded | Transferred | Progressed | AttemptEnded
 FromExecutor = Ready | Unfit | FromAttempt
+
+
+def tell_executor(connection: Connection, message: ToExecutor) -> None:
+    """Send one message to an executor."""
+    connection.send_bytes(pickle.dumps(message))
+
+
+def hear_supervisor(connection: Connection) -> ToExecutor:
+    """Wait for the next message of the supervisor; `EOFError` when it is gone."""
+    message: ToExecutor = pickle.loads(connection.recv_bytes())  # noqa: S301 - from our own parent
+    return message
+
+
+def tell_supervisor(connection: Connection, *messages: FromExecutor) -> None:
+    """Send messages in their order, in one piece."""
+    connection.send_bytes(pickle.dumps(messages))
+
+
+def hear_executor(connection: Connection) -> tuple[FromExecutor, ...]:
+    """The messages of the next piece that an executor sent."""
+    messages: tuple[FromExecutor, ...]
+    messages = pickle.loads(connection.recv_bytes())  # noqa: S301 - from our own child
+    return messages

@@ -1,58 +1,97 @@
-"""Reports that the supervisor makes for executors that no longer can."""
+"""What the supervisor tells the orchestrator for executors that no longer can."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from perago.domain.attempt import Attempt
 from perago.domain.errors import PeragoError
 from perago.domain.outcome import Outcome
 from perago.ports import Clock, Orchestrator
+from perago.runtime.calls import Calls
 
 _log = logging.getLogger(__name__)
 
 _TRY_AGAIN_SECONDS = 1.0
-_MOST_TRIES = 30
-"""After so many, the orchestrator's own time-out is left to notice."""
+_LONGEST_PAUSE_SECONDS = 15.0
+_GIVE_UP_SECONDS = 600.0
+"""After so long, the orchestrator's own time-out is left to notice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Report:
+    attempt: Attempt
+    outcome: Outcome
+    due: float
+    give_up: float
+    tries: int = 0
 
 
 class ReportQueue:
     """Holds each report until it is due, and tries again while the orchestrator is silent."""
 
-    def __init__(self, orchestrator: Orchestrator, clock: Clock) -> None:
+    def __init__(
+        self,
+        orchestrator: Orchestrator,
+        clock: Clock,
+        calls: Calls,
+        on_sent: Callable[[], None] = lambda: None,
+    ) -> None:
         self._orchestrator = orchestrator
         self._clock = clock
-        self._waiting: list[tuple[float, int, Attempt, Outcome]] = []
+        self._calls = calls
+        self._on_sent = on_sent
+        self._waiting: list[_Report] = []
+        self._under_way = 0
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is left to report."""
-        return not self._waiting
+        return not self._waiting and not self._under_way
 
     @property
     def dues(self) -> list[float]:
-        """When each report is due, on `Clock.elapsed`."""
-        return [due for due, *_ in self._waiting]
+        """When each waiting report is due, on `Clock.elapsed`."""
+        return [report.due for report in self._waiting]
 
     def add(self, attempt: Attempt, outcome: Outcome, *, delay: float = 0.0) -> None:
         """Report this after so many seconds."""
-        self._waiting.append((self._clock.elapsed() + delay, 0, attempt, outcome))
+        due = self._clock.elapsed() + delay
+        self._waiting.append(
+            _Report(attempt=attempt, outcome=outcome, due=due, give_up=due + _GIVE_UP_SECONDS)
+        )
 
     def forget_delayed(self) -> None:
         """Leave what is not due yet to the lease: nobody is here any more to report it later."""
-        self._waiting = [item for item in self._waiting if item[1] > 0]
+        self._waiting = [report for report in self._waiting if report.tries]
 
-    def send_due(self) -> bool:
-        """Send what is due; say whether anything was sent."""
+    def send_due(self) -> None:
+        """Send what is due."""
         now = self._clock.elapsed()
-        due = [item for item in self._waiting if item[0] <= now]
-        self._waiting = [item for item in self._waiting if item[0] > now]
-        for _, tries, attempt, outcome in due:
-            try:
-                self._orchestrator.report(attempt, outcome)
-            except PeragoError as error:
-                _log.warning("cannot report %s: %s", attempt.reference_name, error.message)
-                if tries + 1 < _MOST_TRIES:
-                    again = now + _TRY_AGAIN_SECONDS
-                    self._waiting.append((again, tries + 1, attempt, outcome))
-        return bool(due)
+        due = [report for report in self._waiting if report.due <= now]
+        self._waiting = [report for report in self._waiting if report.due > now]
+        for report in due:
+            self._send(report)
+
+    def _send(self, report: _Report) -> None:
+        def send() -> None:
+            self._orchestrator.report(report.attempt, report.outcome)
+
+        def take(answer: PeragoError | None) -> None:
+            self._under_way -= 1
+            if isinstance(answer, PeragoError):
+                self._try_again(report, answer)
+            else:
+                self._on_sent()
+
+        self._under_way += 1
+        self._calls.submit(send, take)
+
+    def _try_again(self, report: _Report, error: PeragoError) -> None:
+        _log.warning("cannot report %s: %s", report.attempt.reference_name, error.message)
+        now = self._clock.elapsed()
+        pause = min(_TRY_AGAIN_SECONDS * 2.0**report.tries, _LONGEST_PAUSE_SECONDS)
+        if now + pause < report.give_up:
+            self._waiting.append(replace(report, due=now + pause, tries=report.tries + 1))

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 from contextlib import suppress
-from ctypes import c_double
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 
+import psutil
+
 from perago.domain.attempt import Attempt
+from perago.domain.execution import Execution, execution_of
 from perago.domain.ids import ExecutionId
 from perago.domain.outcome import Phase
 from perago.domain.workflow import PolledTask
-from perago.runtime.executor import LEASE_LOST, ExecutorFactory, executor_main
+from perago.runtime.executor import ExecutorFactory, executor_main
 from perago.runtime.guardian import Guardian
-from perago.runtime.leases import LeaseState
-from perago.runtime.messages import RunAttempt, Stop, ToExecutor
+from perago.runtime.leases import LeaseState, next_due
+from perago.runtime.messages import (
+    FromExecutor,
+    RunAttempt,
+    Stop,
+    ToExecutor,
+    hear_executor,
+    tell_executor,
+)
+from perago.runtime.shared_lease import LEASE_LOST, LeaseCell
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,6 +41,7 @@ class Assignment:
     lease: LeaseState
     phase: Phase = Phase.VALIDATE
     cancelled_at: float | None = None
+    beat_is_under_way: bool = False
 
     @property
     def attempt(self) -> Attempt:
@@ -37,14 +49,28 @@ class Assignment:
         return self.polled.attempt
 
     @property
+    def execution(self) -> Execution:
+        """Everything that names it in a log."""
+        return execution_of(self.polled, self.execution_id)
+
+    @property
     def is_decided(self) -> bool:
-        """Whether the outcome is being reported or was: then the lease no longer matters."""
+        """Whether the outcome is being reported or was: then nothing cancels it any more."""
         return self.phase in (Phase.REPORT, Phase.CLEANUP)
 
     @property
     def needs_lease(self) -> bool:
-        """Whether the lease must still be kept."""
-        return self.cancelled_at is None and not self.is_decided
+        """Whether the lease must still be kept: until the orchestrator has heard the outcome."""
+        return self.cancelled_at is None and self.phase is not Phase.CLEANUP
+
+    @property
+    def lease_due(self) -> float | None:
+        """When its lease must be looked at again, on `Clock.elapsed`."""
+        if not self.needs_lease:
+            return None
+        if not self.is_decided:
+            return next_due(self.lease, beats=not self.beat_is_under_way)
+        return None if self.beat_is_under_way else self.lease.next_beat
 
 
 @dataclass(slots=True)
@@ -58,8 +84,10 @@ class Slot:
     process: SpawnProcess | None = None
     connection: Connection | None = None
     guardian: Guardian | None = None
-    cell: c_double | None = None
+    cell: LeaseCell | None = None
     is_ready: bool = False
+    retired_at: float | None = None
+    attempts_run: int = 0
     assignment: Assignment | None = None
     deaths_in_a_row: int = 0
     respawn_at: float = 0.0
@@ -68,12 +96,17 @@ class Slot:
     @property
     def is_idle(self) -> bool:
         """Whether it can take an attempt."""
-        return self.is_ready and self.assignment is None
+        return self.is_ready and not self.is_retiring and self.assignment is None
+
+    @property
+    def is_finishing(self) -> bool:
+        """Whether its attempt is decided and will soon make room."""
+        return self.assignment is not None and self.assignment.is_decided
 
     def spawn(self) -> None:
         """Start a process in this slot."""
         ours, theirs = self.context.Pipe()
-        self.cell = self.context.RawValue(c_double, LEASE_LOST)
+        self.cell = self.context.RawValue(LeaseCell, LEASE_LOST, 0)
         self.process = self.context.Process(
             target=executor_main,
             args=(self.number, theirs, self.cell, self.factory, self.log_path),
@@ -89,12 +122,14 @@ class Slot:
             self.guardian = Guardian(self.process.pid)
         theirs.close()
         self.connection = ours
-        self.is_ready = False
+        self.is_ready, self.retired_at = False, None
+        self.attempts_run = 0
 
     def assign(self, assignment: Assignment, log_path: Path) -> None:
         """Hand an attempt to the executor."""
         self.assignment = assignment
         self.share_deadline(assignment.lease.safe_until)
+        self._share_poll_count(assignment.attempt)
         self._send(
             RunAttempt(
                 polled=assignment.polled,
@@ -106,7 +141,17 @@ class Slot:
     def share_deadline(self, deadline: float) -> None:
         """Let the executor see how long its lease is."""
         if self.cell is not None:
-            self.cell.value = deadline
+            self.cell.deadline = deadline
+
+    def adopt(self, again: PolledTask) -> None:
+        """Take a second delivery of the task that runs here for the one that runs."""
+        assert self.assignment is not None
+        self.assignment.polled = again
+        self._share_poll_count(again.attempt)
+
+    def _share_poll_count(self, attempt: Attempt) -> None:
+        if self.cell is not None:
+            self.cell.hand_out(attempt.poll_count)
 
     def cancel(self, now: float) -> None:
         """Tell the executor that its attempt is given up: it publishes nothing from now on."""
@@ -114,15 +159,42 @@ class Slot:
         if self.assignment is not None:
             self.assignment.cancelled_at = now
 
+    @property
+    def is_retiring(self) -> bool:
+        """Whether it was asked to end, to be replaced."""
+        return self.retired_at is not None
+
+    def retire(self, now: float) -> None:
+        """Have an idle executor end, to be replaced by a fresh one."""
+        self.retired_at = now
+        self.ask_to_stop()
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the executor itself holds in memory now; 0 when it cannot be told."""
+        try:
+            return psutil.Process(self.process.pid).memory_info().rss if self.process else 0
+        except psutil.Error:  # it is going away
+            return 0
+
     def ask_to_stop(self) -> None:
         """Let an idle executor end by itself, Spark included."""
         self._send(Stop())
+
+    def receive(self) -> tuple[FromExecutor, ...]:
+        """The next things that the executor said; empty when there is nothing."""
+        if self.connection is None or not _has_something(self.connection):
+            return ()
+        try:
+            return hear_executor(self.connection)
+        except (EOFError, OSError):  # it is gone, and with it whatever it had to say
+            return ()
 
     def _send(self, message: ToExecutor) -> None:
         if self.connection is not None:
             # An executor that died in this moment is noticed, and settled, by its death.
             with suppress(OSError):
-                self.connection.send(message)
+                tell_executor(self.connection, message)
 
     @property
     def is_dead(self) -> bool:
@@ -158,6 +230,13 @@ class Slot:
         if self.process is not None and self.process.pid is not None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def _has_something(connection: Connection) -> bool:
+    """`connection.poll()` without the selector that it builds each time."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def describe_exit(code: int) -> str:

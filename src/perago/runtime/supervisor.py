@@ -2,7 +2,8 @@
 
 Invariants: an attempt is polled only when a slot is free for it; its lease is renewed here, in a
 process that no body can stall; an attempt whose lease is lost is told so before anything else,
-then killed, and reports nothing; a dead executor's attempt is reported at once.
+then killed, and reports nothing; a dead executor's attempt is reported at once. The loop itself
+never waits for the orchestrator: calls are made beside it (`calls.py`).
 """
 
 from __future__ import annotations
@@ -10,22 +11,25 @@ from __future__ import annotations
 import logging
 import multiprocessing
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import assert_never
 
-from perago.domain.attempt import Attempt, LogicalTask
-from perago.domain.errors import EnvironmentUnfitError, PeragoError
-from perago.domain.ids import WorkerId
-from perago.domain.outcome import Failed, Phase, decide_executor_death
+from perago.domain.attempt import Attempt
+from perago.domain.errors import EnvironmentUnfitError
+from perago.domain.outcome import Failed, Phase
 from perago.ports import AttemptDirectories, Clock, Orchestrator
-from perago.runtime.dispatcher import IDLE_POLL_SECONDS, Dispatcher
+from perago.runtime.calls import Calls, CallThreads, Inbox
+from perago.runtime.deaths import DeathRecord
+from perago.runtime.dispatcher import Dispatcher, PollPlan
 from perago.runtime.events import WorkerEvents
 from perago.runtime.executor import ExecutorFactory
+from perago.runtime.health import HealthBoard, HealthState
+from perago.runtime.intake import Intake
 from perago.runtime.lease_keeper import LeaseKeeper
-from perago.runtime.leases import next_due, respawn_delay
+from perago.runtime.leases import respawn_delay
+from perago.runtime.log_context import about
+from perago.runtime.log_retention import LogRetention
 from perago.runtime.messages import (
     AttemptEnded,
     FromAttempt,
@@ -37,32 +41,27 @@ from perago.runtime.messages import (
     Transferred,
     Unfit,
 )
+from perago.runtime.options import SupervisorOptions
 from perago.runtime.report_queue import ReportQueue
 from perago.runtime.slot import Assignment, Slot
+from perago.runtime.task_log import TaskLog
 
 _log = logging.getLogger(__name__)
 
+_LONGEST_TURN_SECONDS = 0.25
+"""A death that no pipe tells of (a forked child holds it open) is noticed this soon."""
+
 _STOP_GRACE_SECONDS = 10.0
+_LAST_CALLS_SECONDS = 5.0
+"""How long after the end of a drain the orchestrator may take to hear of it."""
+
 _MESSAGES_PER_TURN = 100
+_CRASH_LOOP_DEATHS = 3
 _START_TRIES = 4
-"""After so many executors that died before they were ready, something is wrong with all."""
+"""After so many executors that died before one was ready, something is wrong with all."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SupervisorOptions:
-    """How one supervisor works."""
-
-    worker_id: WorkerId
-    executors: int
-    heartbeats: Mapping[str, float]
-    """For each task that it polls, the heartbeat interval in seconds."""
-    merge_timeouts: Mapping[str, float]
-    logs_directory: Path
-    death_limit: int = 3
-    shutdown_grace_seconds: float = 30.0
-    publish_may_outlive_executor: bool = False
-    """Whether a publish call that was sent may still land after its sender died (a server does
-    the work). Then the death is reported only after the merge time-out."""
+CallsFactory = Callable[[str, int], Calls]
+"""Makes calls under a name, on up to so many threads."""
 
 
 class Supervisor:
@@ -77,28 +76,58 @@ class Supervisor:
         clock: Clock,
         factory: ExecutorFactory,
         events: WorkerEvents,
+        make_calls: CallsFactory | None = None,
     ) -> None:
         self._options = options
-        self._orchestrator = orchestrator
         self._directories = directories
         self._clock = clock
         self._events = events
+        self.health: HealthBoard | None = None
+        """Where it says how it is, once each turn, if anybody asks."""
+        self._inbox = Inbox()
         context = multiprocessing.get_context("spawn")
+        executors = options.executors
         self._slots = [
             Slot(number, context, factory, options.logs_directory / f"executor-{number}.log")
-            for number in range(options.executors)
+            for number in range(executors)
         ]
-        self._deaths: Counter[LogicalTask] = Counter()
-        self._reports = ReportQueue(orchestrator, clock)
-        self._leases = LeaseKeeper(orchestrator, clock)
-        self._dispatcher = Dispatcher(
+        calls = make_calls or self._make_threads
+        self._deaths = DeathRecord(options)
+        self._task_log = TaskLog(orchestrator, calls("log", 1))
+        farewells = calls("report", min(executors, 8))
+        self._reports = ReportQueue(orchestrator, clock, farewells, self._ask_soon)
+        self._intake = Intake(
+            self._slots, options, orchestrator=orchestrator, calls=farewells, events=events
+        )
+        self._leases = LeaseKeeper(
             orchestrator,
             clock,
-            worker_id=options.worker_id,
-            heartbeats=options.heartbeats,
-            logs_directory=options.logs_directory,
+            calls("lease", executors),
+            events=events,
+            hear=self._take_messages,
+            note=self._task_log.add,
         )
+        self._dispatcher = Dispatcher(
+            PollPlan(
+                task_names=tuple(options.heartbeats),
+                wait_seconds=options.poll_wait_seconds,
+                limits=options.task_limits,
+            ),
+            worker_id=options.worker_id,
+            orchestrator=orchestrator,
+            clock=clock,
+            calls=calls("poll", executors + 1),
+            events=events,
+            receive=self._intake.receive,
+        )
+        self._retention = LogRetention(
+            options.logs_directory, calls("retention", 1), days=options.keep_logs_days
+        )
+        self._was_ever_ready = False
         self._stop_deadline: float | None = None
+
+    def _make_threads(self, name: str, threads: int) -> Calls:
+        return CallThreads(self._inbox, name, threads=threads)
 
     # -- the caller's side
 
@@ -118,7 +147,8 @@ class Supervisor:
         if self._stop_deadline is None:
             self._stop_deadline = now + self._options.shutdown_grace_seconds
         else:
-            self._stop_deadline = now
+            self._stop_deadline = min(now, self._stop_deadline)
+        self._inbox.wake()
 
     def fail_for_dead_worker(self, attempt: Attempt) -> None:
         """Report what an earlier worker held as failed, so that its retry need not wait for the
@@ -141,63 +171,114 @@ class Supervisor:
         """Whether a stop was requested."""
         return self._stop_deadline is not None
 
+    @property
+    def is_out_of_work(self) -> bool:
+        """Whether nothing runs and the last look at every queue found nothing."""
+        return not self._is_busy and self._dispatcher.found_nothing
+
+    @property
+    def _is_busy(self) -> bool:
+        return any(slot.assignment is not None for slot in self._slots)
+
     def _is_finished(self, is_done: Callable[[], bool]) -> bool:
-        busy = any(slot.assignment is not None for slot in self._slots)
-        if busy or not self._reports.is_empty:
+        now = self._clock.elapsed()
+        if self._stop_deadline is not None and now >= self._stop_deadline + _LAST_CALLS_SECONDS:
+            _log.warning("the orchestrator does not answer; what is left waits for its lease")
+            return True
+        if self._is_busy or not self._reports.is_empty:
             return False
-        return self.is_stopping or is_done()
+        if self.is_stopping or self._intake.has_had_enough or is_done():
+            # What an open poll brings from now on is handed back, not lost.
+            self._intake.close()
+            return not self._dispatcher.is_asking and not self._intake.is_handing_back
+        return False
 
     # -- one turn of the loop
 
     def _tick(self) -> None:
+        self._tell_health()
         self._hear(self._wait_seconds())
         now = self._clock.elapsed()
-        if self._reports.send_due():
-            self._dispatcher.poll_soon()
+        self._reports.send_due()
+        self._retention.sweep_if_due(now)
         for slot in self._slots:
             self._revive(slot, now)
             if slot.assignment is not None:
-                self._leases.keep(slot, slot.assignment, self._take_messages)
+                self._leases.keep(slot, slot.assignment)
         if self._stop_deadline is not None and now >= self._stop_deadline:
             self._abandon_all("the worker was stopped")
             self._reports.send_due()
             self._reports.forget_delayed()
-        elif not self.is_stopping and now >= self._dispatcher.next_poll:
-            for assignment in self._dispatcher.poll(self._slots):
-                self._events.attempt_started(assignment.attempt)
+        elif self.is_stopping:
+            self._intake.close()
+        else:
+            self._intake.give_up_waiting(now)
+            self._ask()
+
+    def _tell_health(self) -> None:
+        """Say how the worker is, for those who probe it."""
+        if self.health is None:
+            return
+        now, slots = self._clock.elapsed(), self._slots
+        self.health.state = HealthState(
+            turned_at=now,
+            poller_turned_at=self._dispatcher.oldest_poll_began_at or now,
+            answered_at=self._dispatcher.answered_at,
+            poll_error=self._dispatcher.error,
+            executors=len(slots),
+            executors_alive=sum(slot.process is not None for slot in slots),
+            executors_ready=sum(slot.is_ready for slot in slots),
+            executors_busy=sum(slot.assignment is not None for slot in slots),
+            crash_looping=sum(slot.deaths_in_a_row >= _CRASH_LOOP_DEATHS for slot in slots),
+            is_draining=self.is_stopping,
+        )
+
+    def _ask(self) -> None:
+        """Poll for the slots that are free."""
+        running: Counter[str] = Counter()
+        if self._options.task_limits:  # else nobody asks who runs
+            running = self._intake.waiting
+            running.update(
+                slot.assignment.attempt.task_name
+                for slot in self._slots
+                if slot.assignment is not None
+            )
+        self._dispatcher.ask(self._intake.room, running)
+
+    def _ask_soon(self) -> None:
+        self._dispatcher.ask_soon()
 
     def _wait_seconds(self) -> float:
         """How long nothing needs doing, unless an executor speaks."""
         now = self._clock.elapsed()
-        dues = [now + IDLE_POLL_SECONDS, *self._reports.dues]
-        if self._stop_deadline is None:
-            dues.append(self._dispatcher.next_poll)
-        elif any(slot.assignment is not None for slot in self._slots):
-            dues.append(self._stop_deadline)
+        dues = [now + _LONGEST_TURN_SECONDS, *self._reports.dues]
+        if self._stop_deadline is not None:
+            if self._is_busy:
+                dues.append(self._stop_deadline)
+        elif self._intake.room and not self._dispatcher.is_asking:
+            dues.append(self._dispatcher.due)
         for slot in self._slots:
-            if slot.assignment is not None and slot.assignment.needs_lease:
-                dues.append(next_due(slot.assignment.lease))
+            if slot.assignment is not None and (due := slot.assignment.lease_due) is not None:
+                dues.append(due)
             if slot.process is None and not self.is_stopping:
                 dues.append(slot.respawn_at)
         return max(0.0, min(dues) - now)
 
     def _hear(self, seconds: float) -> None:
-        """Wait until an executor speaks or dies, take what was said, and settle the dead."""
-        handles: list[Connection | int] = []
+        """Wait until an executor or a call answers, take what was said, and settle the dead."""
+        handles: list[Connection | int] = [self._inbox.fileno()]
         for slot in self._slots:
             if slot.process is not None and slot.connection is not None:
                 handles += [slot.connection, slot.process.sentinel]
-        if handles:
-            wait(handles, seconds)
-        else:
-            self._clock.sleep(seconds)
+        ready = wait(handles, seconds)
         for slot in self._slots:
             # Death first: what a dead executor had said is then complete.
             if slot.is_dead:
                 self._take_last_messages(slot)
                 self._handle_death(slot)
-            else:
+            elif slot.connection in ready:
                 self._take_messages(slot)
+        self._inbox.take_all()
 
     def _take_messages(self, slot: Slot) -> None:
         """Take what there is, up to a bound: a talkative body must not keep the loop busy."""
@@ -211,23 +292,19 @@ class Supervisor:
             pass
 
     def _take_message(self, slot: Slot) -> bool:
-        """Take one message; whether there was one."""
-        connection = slot.connection
-        if connection is None or not _has_message(connection):
-            return False
-        try:
-            message: FromExecutor = connection.recv()
-        except (EOFError, OSError):
-            return False
-        self._handle(slot, message)
-        return True
+        """Take one piece of what was said; whether there was one."""
+        messages = slot.receive()
+        for message in messages:
+            self._handle(slot, message)
+        return bool(messages)
 
     def _handle(self, slot: Slot, message: FromExecutor) -> None:
         if isinstance(message, Unfit):
             raise EnvironmentUnfitError(f"an executor cannot be built: {message.reason}")
         if isinstance(message, Ready):
-            slot.is_ready = True
-            self._dispatcher.poll_soon()
+            slot.is_ready = self._was_ever_ready = True
+            self._intake.fill()
+            self._ask_soon()
         elif slot.assignment is not None:
             self._handle_attempt(slot, slot.assignment, message)
 
@@ -237,63 +314,72 @@ class Supervisor:
             case PhaseStarted(phase=phase):
                 assignment.phase = phase
                 self._events.phase_started(attempt, phase)
+                if phase is Phase.REPORT:
+                    self._ask_soon()
             case PhaseEnded(phase=phase, seconds=took):
                 self._events.phase_ended(attempt, phase, took)
             case Transferred(objects=objects, size=size):
                 self._events.transferred(attempt, objects, size)
             case Progressed(message=text, fraction=fraction):
                 self._events.progressed(attempt, text, fraction)
-                self._append_log(attempt, text)
-            case AttemptEnded(outcome=outcome, is_reported=is_reported):
-                if not is_reported:
-                    self._reports.add(attempt, outcome)
-                slot.assignment = None
-                slot.deaths_in_a_row = 0
-                slot.last_used = self._clock.elapsed()
-                self._deaths.pop(attempt.logical_task, None)
-                self._dispatcher.poll_soon()
-                self._events.attempt_ended(attempt, outcome)
+                self._task_log.add(attempt, text)
+            case AttemptEnded():
+                self._end_attempt(slot, attempt, message)
             case _:
                 assert_never(message)
+
+    def _end_attempt(self, slot: Slot, attempt: Attempt, end: AttemptEnded) -> None:
+        if not end.is_reported:
+            self._reports.add(attempt, end.outcome)
+        slot.assignment = None
+        slot.deaths_in_a_row = 0
+        slot.attempts_run += 1
+        slot.last_used = self._clock.elapsed()
+        self._deaths.forgive(attempt)
+        if end.changes is not None:
+            self._events.changes_found(attempt, end.changes)
+        self._events.attempt_ended(attempt, end.outcome)
+        if self._is_used_up(slot):
+            slot.retire(self._clock.elapsed())
+        self._intake.fill()
+        self._ask_soon()
+
+    def _is_used_up(self, slot: Slot) -> bool:
+        most, bound = self._options.recycle_after_attempts, self._options.recycle_above_bytes
+        return (most is not None and slot.attempts_run >= most) or (
+            bound is not None and slot.memory_bytes > bound
+        )
 
     # -- deaths
 
     def _handle_death(self, slot: Slot) -> None:
-        assignment, was_ready = slot.assignment, slot.is_ready
+        assignment, was_ready, was_retiring = slot.assignment, slot.is_ready, slot.is_retiring
         how = slot.bury()
         slot.assignment = None
+        if was_retiring and assignment is None:
+            slot.respawn_at = self._clock.elapsed()
+            return
         slot.deaths_in_a_row += 1
         slot.respawn_at = self._clock.elapsed() + respawn_delay(slot.deaths_in_a_row)
         self._events.executor_died(assignment.attempt if assignment else None, how)
+        self._intake.fill()
         if assignment is not None:
             self._settle_dead_attempt(assignment, how)
-        elif not was_ready and slot.deaths_in_a_row >= _START_TRIES:
+        elif not was_ready and not self._was_ever_ready and slot.deaths_in_a_row >= _START_TRIES:
             raise EnvironmentUnfitError(
                 f"executors die while starting: {how}", hint=f"see {slot.log_path}"
             )
 
     def _settle_dead_attempt(self, assignment: Assignment, how: str) -> None:
-        attempt = assignment.attempt
-        self._collect(assignment)
-        if assignment.cancelled_at is not None or assignment.phase is Phase.CLEANUP:
-            # Given up, or reported already: the death decides nothing.
-            self._events.attempt_ended(attempt, None)
+        with about(assignment.execution):
+            _log.info("its executor died in phase %s: %s", assignment.phase, how)
+            self._collect(assignment)
+        last_word = self._deaths.settle(assignment, how)
+        if last_word is None:
+            self._events.attempt_ended(assignment.attempt, None)
             return
-        self._deaths[attempt.logical_task] += 1
-        outcome = decide_executor_death(
-            reference_name=attempt.reference_name,
-            phase=assignment.phase,
-            deaths=self._deaths[attempt.logical_task],
-            limit=self._options.death_limit,
-            how=how,
-        )
-        delay = self._options.merge_timeouts[attempt.task_name] if self._may_land(assignment) else 0
-        self._reports.add(attempt, outcome, delay=delay)
-        self._events.attempt_ended(attempt, outcome)
-
-    def _may_land(self, assignment: Assignment) -> bool:
-        """Whether a publish call of a dead executor may still be carried out."""
-        return assignment.phase is Phase.PUBLISH and self._options.publish_may_outlive_executor
+        self._reports.add(assignment.attempt, last_word.outcome, delay=last_word.delay)
+        self._events.attempt_ended(assignment.attempt, last_word.outcome)
 
     def _collect(self, assignment: Assignment) -> None:
         try:
@@ -301,15 +387,11 @@ class Supervisor:
         except OSError as error:  # the next start sweeps it
             _log.warning("cannot remove the directory of a dead attempt: %s", error)
 
-    def _append_log(self, attempt: Attempt, text: str) -> None:
-        try:
-            self._orchestrator.append_log(attempt.task_id, text)
-        except PeragoError as error:
-            _log.debug("cannot log to %s: %s", attempt.task_id, error.message)
-
     def _revive(self, slot: Slot, now: float) -> None:
         if slot.process is None and now >= slot.respawn_at and not self.is_stopping:
             slot.spawn()
+        elif slot.retired_at is not None and now >= slot.retired_at + _STOP_GRACE_SECONDS:
+            slot.kill()
 
     # -- stopping
 
@@ -327,7 +409,7 @@ class Supervisor:
             slot.assignment = None
             self._collect(assignment)
             # Of a publish call that a server may still carry out, only the lease can tell.
-            if not self._may_land(assignment):
+            if not self._deaths.may_land(assignment):
                 failed = Failed(reason=reason, phase=assignment.phase)
                 self._reports.add(assignment.attempt, failed)
             self._events.attempt_ended(assignment.attempt, None)
@@ -345,10 +427,3 @@ class Supervisor:
                 slot.process.join(max(0.0, deadline - self._clock.elapsed()))
                 slot.kill()
                 slot.bury()
-
-
-def _has_message(connection: Connection) -> bool:
-    try:
-        return connection.poll()
-    except OSError:  # the other side is gone, and with it whatever it had to say
-        return False

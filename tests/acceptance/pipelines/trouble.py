@@ -152,7 +152,7 @@ def inspect(params: Params) -> Result:
         "umask": mask,
         "handlers": len(logging.getLogger().handlers),
         "logging": logging.root.manager.disable,
-        "sigterm": signal.getsignal(signal.SIGTERM) is signal.SIG_DFL,
+        "sigterm": signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN,
         "alarm": signal.alarm(0),
         "stdout": type(sys.stdout).__name__,
         "stdin": sys.stdin.read(),

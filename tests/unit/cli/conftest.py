@@ -99,7 +99,7 @@ Perago = Callable[..., Answer]
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory with a home of its own."""
     for name in os.environ:
-        if name.startswith("PERAGO_") or name == "FORCE_COLOR":
+        if name.startswith(("PERAGO_", "CONDUCTOR_")) or name == "FORCE_COLOR":
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     return tmp_path

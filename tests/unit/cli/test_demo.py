@@ -7,6 +7,7 @@ from blake3 import blake3
 
 from perago.app.run_report import PublishedStep, RunReport
 from perago.bootstrap import Application
+from perago.cli.context import GlobalOptions
 from perago.cli.demo import choose_repository
 from perago.cli.demo_show import CrashWitness, show_crash
 from perago.cli.example import CRASH_STEP, load_example
@@ -161,3 +162,26 @@ def test_the_example_is_found_and_has_the_step_that_crashes() -> None:
 
     assert CRASH_STEP in [task.name for task in job.pipeline.tasks if task.writes_workspace]
     assert job.continue_with == ("demo",)
+
+
+@pytest.mark.parametrize(
+    ("variables", "shown"),
+    [
+        ({}, "perago logs last"),
+        (
+            {"PERAGO_CONDUCTOR_URL": "http://127.0.0.1:9"},
+            "PERAGO_ORCHESTRATOR=embedded perago logs last",
+        ),
+        (
+            {"PERAGO_LAKEFS_ENDPOINT": "http://127.0.0.1:9", "CONDUCTOR_SERVER_URL": "http://a"},
+            "PERAGO_STORE=embedded PERAGO_ORCHESTRATOR=embedded perago logs last",
+        ),
+    ],
+)
+def test_commands_that_the_demo_shows_look_where_the_demo_was(
+    project: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], shown: str
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    assert GlobalOptions().on_embedded().command("logs", "last") == shown

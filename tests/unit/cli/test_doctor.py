@@ -202,3 +202,20 @@ def test_only_the_lakefs_store_costs_its_sdk(project: Path) -> None:
     done = subprocess.run([sys.executable, "-c", script], cwd=project, check=False)
 
     assert done.returncode == 0
+
+
+def test_a_conductor_that_does_not_answer_is_one_problem_among_the_other_checks(
+    perago: Perago, project: Path, monkeypatch: pytest.MonkeyPatch, dead_endpoint: str
+) -> None:
+    monkeypatch.setenv("CONDUCTOR_SERVER_URL", dead_endpoint)
+
+    answer = perago("doctor", "--json")
+
+    checks = checks_of(answer)
+    assert answer.code == 1
+    assert checks["orchestrator"]["verdict"] == "problem"
+    assert dead_endpoint in str(checks["orchestrator"]["found"])
+    assert "PERAGO_CONDUCTOR_URL" in str(checks["orchestrator"]["advice"])
+    assert verdicts_of(answer)["conductor"] == verdicts_of(answer)["definitions"] == "skipped"
+    assert verdicts_of(answer)["repository"] == "ok"
+    assert tree_of(project) == set()

@@ -8,6 +8,7 @@ from perago.domain.ids import TaskId, WorkflowId
 from perago.domain.outcome import Failed, Outcome, Phase
 from perago.runtime.report_queue import ReportQueue
 from perago.testing import FakeClock, MemoryOrchestrator
+from tests.unit.runtime.inline_calls import HeldCalls, InlineCalls
 
 ATTEMPT = Attempt(
     workflow_id=WorkflowId("w"), task_id=TaskId("t"), task_name="task", reference_name="ref"
@@ -33,15 +34,15 @@ class FlakyOrchestrator(MemoryOrchestrator):
 def queue(silences: int = 0) -> tuple[ReportQueue, FlakyOrchestrator, FakeClock]:
     clock = FakeClock()
     orchestrator = FlakyOrchestrator(clock, silences)
-    return ReportQueue(orchestrator, clock), orchestrator, clock
+    return ReportQueue(orchestrator, clock, InlineCalls()), orchestrator, clock
 
 
 def test_a_report_is_sent_once_and_at_once() -> None:
     reports, orchestrator, _ = queue()
     reports.add(ATTEMPT, FAILED)
 
-    assert reports.send_due()
-    assert not reports.send_due()
+    reports.send_due()
+    reports.send_due()
     assert orchestrator.heard == [FAILED]
     assert reports.is_empty
 
@@ -50,10 +51,11 @@ def test_a_delayed_report_waits() -> None:
     reports, orchestrator, clock = queue()
     reports.add(ATTEMPT, FAILED, delay=60)
 
-    assert not reports.send_due()
+    reports.send_due()
+    assert orchestrator.heard == []
     assert not reports.is_empty
     clock.advance(60)
-    assert reports.send_due()
+    reports.send_due()
     assert orchestrator.heard == [FAILED]
 
 
@@ -61,7 +63,7 @@ def test_silence_is_answered_with_patience() -> None:
     reports, orchestrator, clock = queue(silences=5)
     reports.add(ATTEMPT, FAILED)
 
-    for _ in range(10):
+    for _ in range(40):
         reports.send_due()
         clock.advance(1)
 
@@ -72,9 +74,24 @@ def test_lasting_silence_is_left_to_the_lease() -> None:
     reports, orchestrator, clock = queue(silences=10_000)
     reports.add(ATTEMPT, FAILED)
 
-    for _ in range(100):
+    for _ in range(1000):
         reports.send_due()
         clock.advance(1)
 
     assert reports.is_empty
     assert orchestrator.heard == []
+
+
+def test_a_report_that_is_under_way_is_not_done_and_not_sent_twice() -> None:
+    clock = FakeClock()
+    orchestrator, calls = FlakyOrchestrator(clock, 0), HeldCalls()
+    sent: list[bool] = []
+    reports = ReportQueue(orchestrator, clock, calls, lambda: sent.append(True))
+    reports.add(ATTEMPT, FAILED)
+    reports.send_due()
+    reports.send_due()
+    assert len(calls.held) == 1
+    before = reports.is_empty
+    calls.answer()
+    assert (before, reports.is_empty) == (False, True)
+    assert sent == [True]

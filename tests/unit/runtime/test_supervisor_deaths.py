@@ -12,15 +12,24 @@ from pydantic import BaseModel
 from perago import Pipeline, RetryPolicy, TaskControls, task
 from perago.adapters.localfs.directories import LocalAttemptDirectories
 from perago.authoring import build_task_definition
-from perago.domain.attempt import Attempt, AttemptStatus
+from perago.domain.attempt import AttemptStatus
 from perago.domain.ids import ExecutionId, WorkerId
-from perago.domain.outcome import Completed, Outcome, Phase
+from perago.domain.outcome import Completed, Phase
+from perago.runtime.events import IgnoredEvents
 from perago.runtime.executor import ExecutorKit
 from perago.runtime.leases import start_lease
-from perago.runtime.messages import AttemptEnded, FromExecutor, PhaseStarted, Transferred
+from perago.runtime.messages import (
+    AttemptEnded,
+    FromExecutor,
+    PhaseStarted,
+    Transferred,
+    tell_supervisor,
+)
+from perago.runtime.options import SupervisorOptions
 from perago.runtime.slot import Assignment
-from perago.runtime.supervisor import Supervisor, SupervisorOptions
+from perago.runtime.supervisor import Supervisor
 from perago.testing import FakeClock, MemoryOrchestrator
+from tests.unit.runtime.inline_calls import InlineCalls
 
 MERGE_SECONDS = 60.0
 PUBLISHING = PhaseStarted(phase=Phase.PUBLISH)
@@ -41,18 +50,6 @@ class Result(BaseModel):
 )
 def step(params: Params) -> Result:
     return Result()
-
-
-class Silence:
-    """Nobody listens to the supervisor."""
-
-    def attempt_started(self, attempt: Attempt) -> None: ...
-    def phase_started(self, attempt: Attempt, phase: Phase) -> None: ...
-    def phase_ended(self, attempt: Attempt, phase: Phase, seconds: float) -> None: ...
-    def transferred(self, attempt: Attempt, objects: int, size: int) -> None: ...
-    def progressed(self, attempt: Attempt, message: str, fraction: float | None) -> None: ...
-    def attempt_ended(self, attempt: Attempt, outcome: Outcome | None) -> None: ...
-    def executor_died(self, attempt: Attempt | None, how: str) -> None: ...
 
 
 class Scene:
@@ -81,7 +78,8 @@ class Scene:
             directories=LocalAttemptDirectories(root),
             clock=self.clock,
             factory=no_kit,
-            events=Silence(),
+            make_calls=lambda _name, _threads: InlineCalls(),
+            events=IgnoredEvents(),
         )
         self.slot = self.supervisor._slots[0]
         self.slot.assignment = Assignment(
@@ -118,7 +116,7 @@ class Scene:
 
 def _write(theirs: Connection, messages: tuple[FromExecutor, ...]) -> None:
     for message in messages:
-        theirs.send(message)
+        tell_supervisor(theirs, message)
     theirs.close()
 
 

@@ -1,0 +1,50 @@
+"""What a supervisor and an executor both see of a lease, in shared memory.
+
+A message in a pipe could wait behind others; a number in shared memory cannot be late.
+"""
+
+from __future__ import annotations
+
+from ctypes import Structure, c_double, c_longlong
+from typing import Any, ClassVar
+
+LEASE_LOST = -1.0
+"""The deadline of an attempt that is cancelled."""
+
+_NOT_COUNTED = -1
+
+
+class LeaseCell(Structure):
+    """The shared memory itself; the supervisor writes, the executor reads."""
+
+    _fields_: ClassVar[Any] = (("deadline", c_double), ("poll_count", c_longlong))
+
+    deadline: float
+    poll_count: int
+
+    def hand_out(self, poll_count: int | None) -> None:
+        """Say which delivery of the task is the current one."""
+        self.poll_count = _NOT_COUNTED if poll_count is None else poll_count
+
+
+class SharedLease:
+    """The `Lease` of an executor's attempt."""
+
+    def __init__(self, cell: LeaseCell) -> None:
+        self._cell = cell
+
+    @property
+    def deadline(self) -> float:
+        """When the lease runs out, on `Clock.elapsed`."""
+        return self._cell.deadline
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the supervisor gave the attempt up."""
+        return self._cell.deadline == LEASE_LOST
+
+    @property
+    def poll_count(self) -> int | None:
+        """Which delivery of the task is the current one, where that is counted."""
+        count = self._cell.poll_count
+        return None if count == _NOT_COUNTED else count

@@ -1,0 +1,115 @@
+"""kill -9 of an executor, then of the supervisor, at every moment of an attempt.
+
+After Conductor's own retry the workflow completes, the history is `input_ref -> published`, and
+what is left behind is gone after the next start, or collectable.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from perago.domain.attempt import AttemptStatus
+from perago.domain.ids import WorkflowId
+from perago.domain.workflow import WorkflowState
+from perago.ports import Failpoint
+from tests.acceptance.workers.moments import (
+    AFTER_REPORT,
+    MERGE,
+    RESETS,
+    Moment,
+    rules,
+    wait_until_stopped,
+)
+from tests.acceptance.workers.processes import processes_of_site, wait_until
+from tests.acceptance.workers.site import MAIN, Site
+
+pytestmark = [pytest.mark.conductor, pytest.mark.lakefs, pytest.mark.timeout(900)]
+
+COMPLETED, FAILED = AttemptStatus.COMPLETED, AttemptStatus.FAILED
+
+
+def test_an_executor_is_killed_at_every_moment(site: Site) -> None:
+    moments = MERGE + RESETS
+    with site.worker("-j", "4", PERAGO_FAILPOINTS=rules(moments, "kill")) as worker:
+        started = {moment: moment.start(site, "step") for moment in moments}
+        site.complete(list(started.values()))
+        assert worker.stop() == 0, worker.said
+
+    for moment, workflow in started.items():
+        state = site.state(workflow)
+        deaths = moment.retry + moment.is_before_report
+        assert [task.status for task in state.tasks] == [FAILED] * deaths + [COMPLETED]
+        for task in state.tasks[:-1]:
+            assert "killed by SIGKILL" in (task.reason or "")
+        assert_outcome(site, moment, state)
+    assert worker.attempt_directories == []
+    assert_leftovers_are_collectable(site, started)
+
+
+def test_the_supervisor_is_killed_while_attempts_are_at_every_moment(site: Site) -> None:
+    """The retries wait for no lease: the next start of the same root says who died."""
+    with site.worker("-j", str(len(MERGE)), PERAGO_FAILPOINTS=rules(MERGE, "stop")) as worker:
+        # Before it has a directory an attempt leaves nothing to be found: its lease must end it.
+        started = {
+            moment: moment.start(site, "brief" if moment.point is Failpoint.VALIDATED else "step")
+            for moment in MERGE
+        }
+        wait_until_stopped(worker, len(MERGE))
+        worker.kill()
+        wait_until(lambda: processes_of_site(site.mark) == [], "its executors are gone")
+    assert worker.attempt_directories != []
+
+    with site.worker("-j", "2") as worker:
+        site.complete(list(started.values()))
+        assert worker.stop() == 0, worker.said
+
+    for moment, workflow in started.items():
+        state = site.state(workflow)
+        statuses = [task.status for task in state.tasks]
+        if moment.point in AFTER_REPORT:
+            assert statuses == [COMPLETED]
+        elif moment.point is Failpoint.VALIDATED:
+            assert statuses == [AttemptStatus.TIMED_OUT, COMPLETED]
+        else:
+            assert statuses == [FAILED, COMPLETED]
+            assert state.tasks[0].reason == "the worker that held it died"
+        assert_outcome(site, moment, state)
+    assert worker.attempt_directories == []
+    assert_leftovers_are_collectable(site, started)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("moment", MERGE + RESETS, ids=lambda moment: moment.name)
+def test_a_worker_is_killed_whole_at_one_moment(site: Site, moment: Moment) -> None:
+    with site.worker(PERAGO_FAILPOINTS=moment.rules("kill-worker")) as worker:
+        workflow = moment.start(site, "step")
+        assert worker.end() == -9, worker.said
+        wait_until(lambda: processes_of_site(site.mark) == [], "its executors are gone")
+    with site.worker() as worker:
+        (state,) = site.complete([workflow])
+        assert worker.stop() == 0, worker.said
+
+    assert_outcome(site, moment, state)
+    assert worker.attempt_directories == []
+    assert_leftovers_are_collectable(site, {moment: workflow})
+
+
+def assert_outcome(site: Site, moment: Moment, state: WorkflowState) -> None:
+    """One commit on the input ref; none where the last attempt changed nothing."""
+    if moment.publishes:
+        site.assert_published_once(state, moment.name)
+    else:
+        assert site.history(moment.name) == []
+        assert state.tasks[-1].output["workspace"] == site.workspace(moment.name)
+
+
+def assert_leftovers_are_collectable(site: Site, started: dict[Moment, WorkflowId]) -> None:
+    """Staging branches are hidden from people, and `perago gc` removes them all."""
+    names = sorted([MAIN, *(moment.name for moment in started)])
+    assert [branch.name for branch in site.store.branches(site.repository)] == names
+    left = site.stagings()
+    collected = site.run("gc", "--staging", site.repository)
+    assert collected.code == 0, collected.err
+    assert f"removed {len(left)} staging" in collected.out
+    assert site.stagings() == []
