@@ -5,8 +5,8 @@ import itertools
 import sys
 from collections.abc import Sequence
 
-BENCHMARKS = ("store", "attempt", "transfer")
-WITH_FLAGS = ("transfer",)
+BENCHMARKS = ("store", "attempt", "transfer", "dispatch")
+WITH_FLAGS = ("transfer", "dispatch")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -63,6 +63,7 @@ class Stopwatch:
 
     deadline: float = float("inf")
     is_lost: bool = False
+    poll_count: int | None = None
     phases: dict[Phase, list[float]] = field(default_factory=dict)
 
     def phase_started(self, phase: Phase) -> None:
