@@ -2,12 +2,14 @@
 #
 #   make demo PYTHON=/path/to/python3.12    another interpreter
 #   make test WORKERS=4 ARGS="-k publish"   in parallel, and with any pytest option
+#   make soak MINUTES=2                     another length
 #   make lock UPGRADE=1                     newest versions instead of the locked ones
 
 # Candidates, first fit: Perago runs on 3.11 to 3.13.
 PYTHON ?= python3 python3.13 python3.12 python3.11
-WORKERS ?= 0
+WORKERS ?= 2
 ARGS ?=
+MINUTES ?= 20
 UPGRADE ?=
 
 VENV := .venv
@@ -19,7 +21,7 @@ FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo setup servers test check lint types layers dependencies format torture bench wheel \
+.PHONY: help demo setup servers test check lint types layers dependencies format torture soak bench wheel \
 	lock clean distclean
 
 help: ## List these targets
@@ -32,10 +34,12 @@ demo: $(VENV)/.demo ## Set up and run the demo (needs Java 17)
 
 setup: $(VENV)/.dev ## Set up the development environment in .venv
 
-# Before the tests, which have a time limit. Exit code 3: this machine cannot have the server.
-servers: $(VENV)/.dev ## Get the lakeFS server for tests, or build it (needs Go, once)
-	@$(BIN)/perago dev build || { test $$? -eq 3 \
-		&& echo "make: going on without; tests that need lakeFS are skipped" >&2; }
+# Before the tests, which have a time limit. Exit code 3: this machine cannot have that server.
+servers: $(VENV)/.dev ## Get lakeFS (needs Go, once) and Conductor (needs Maven, once) for tests
+	@for server in lakefs conductor; do \
+		$(BIN)/perago dev build $$server || { test $$? -eq 3 \
+			&& echo "make: going on without; tests that need $$server are skipped" >&2; } || exit 1; \
+	done
 
 test: $(VENV)/.dev servers ## Run all tests but the torture ones, with branch coverage
 	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term $(ARGS)
@@ -64,7 +68,10 @@ format: $(VENV)/.dev ## Format and apply the safe fixes
 	$(BIN)/ruff format $(CODE)
 
 torture: $(VENV)/.dev servers ## Run the long crash and race tests
-	@$(BIN)/python -m pytest -n $(WORKERS) -m torture --hypothesis-profile=torture --timeout=0 $(ARGS)
+	@$(BIN)/python -m pytest -m torture --hypothesis-profile=torture --timeout=0 $(ARGS)
+
+soak: $(VENV)/.dev servers ## Watch a worker for MINUTES=20: memory, descriptors, threads
+	@$(BIN)/python -m bench.soak --minutes $(MINUTES) $(ARGS)
 
 bench: $(VENV)/.dev ## Run the benchmarks
 	@$(BIN)/python -m bench $(ARGS)
@@ -84,9 +91,11 @@ COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-vers
 	$(if $(UPGRADE),--upgrade)
 
 lock: $(VENV)/.dev ## Resolve pyproject.toml again into requirements/*.txt
-	$(COMPILE) --extra demo --extra testing --group dev -o requirements/dev.txt
+	$(COMPILE) --extra demo --extra testing --extra telemetry --extra servers --group dev -o requirements/dev.txt
 	$(COMPILE) --extra demo --group build -c requirements/dev.txt -o requirements/demo.txt
 	$(COMPILE) -c requirements/dev.txt -o requirements/runtime.txt
+	$(COMPILE) --extra telemetry -c requirements/dev.txt -o requirements/worker.txt
+	$(COMPILE) --extra telemetry --extra spark -c requirements/dev.txt -o requirements/worker-spark.txt
 	@if grep -n '://' requirements/*.txt; then \
 		echo "make: a lock names a host" >&2; exit 1; fi
 

@@ -9,13 +9,22 @@ import os
 from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
-from perago.adapters.servers import Binary, ThrowawayLakeFS, throwaway_lakefs
+from perago.adapters.servers import (
+    Binary,
+    ConductorProgram,
+    ThrowawayLakeFS,
+    throwaway_lakefs,
+)
 from perago.adapters.spark.java import find_java
 from perago.domain.errors import EnvironmentUnfitError
+
+if TYPE_CHECKING:
+    from tests.conductor_server import SharedConductor
 
 FIGURE = "figure"
 """The name of a test's property that is shown at the end of the session."""
@@ -115,6 +124,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(missing)
     if item.get_closest_marker("lakefs") and (missing := missing_lakefs()):
         pytest.skip(missing)
+    if item.get_closest_marker("conductor") and (missing := missing_conductor()):
+        pytest.skip(missing)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -157,6 +168,36 @@ def lakefs_server(
 ) -> Iterator[ThrowawayLakeFS]:
     """A server for all tests of this process: leave it running, in repositories of your own."""
     with throwaway_lakefs(tmp_path_factory.mktemp("lakefs") / "server", lakefs_binary) as server:
+        yield server
+
+
+def missing_conductor() -> str | None:
+    """Why no Conductor server can run here, or None if one can."""
+    from tests.conductor_server import look_for_conductor
+
+    found = look_for_conductor()
+    return found if isinstance(found, str) else None
+
+
+@pytest.fixture(scope="session")
+def conductor_program() -> ConductorProgram:
+    """The server's program, for tests that start servers of their own."""
+    from tests.conductor_server import look_for_conductor
+
+    found = look_for_conductor()
+    return pytest.skip(found) if isinstance(found, str) else found
+
+
+@pytest.fixture(scope="session")
+def conductor_server(
+    conductor_program: ConductorProgram, tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[SharedConductor]":
+    """A server for all tests of this session: leave it running, with names of your own."""
+    from tests.conductor_server import share_conductor
+
+    base = tmp_path_factory.getbasetemp()
+    on_xdist_worker = "PYTEST_XDIST_WORKER" in os.environ
+    with share_conductor((base.parent if on_xdist_worker else base) / "conductor") as server:
         yield server
 
 
