@@ -177,7 +177,7 @@ def test_a_detached_run_waits_for_a_worker_and_a_person(
             status = perago("status", run, "--json")
             completed = perago("complete", run, "approve")
             code = following.end()
-    logs, runs = perago("logs", run), perago("status")
+    logs, runs = perago("logs", run), perago("status", "--pipeline", f"gated_{mark}")
 
     assert f"perago start {target}:gated" in hint
     assert [one["step"] for one in status.json["run"]["attempts"]] == [f"write_{mark}", "approve"]
@@ -185,7 +185,7 @@ def test_a_detached_run_waits_for_a_worker_and_a_person(
     assert code == 0, following.lines
     assert "at the gate" in logs.out
     assert "on the hosts of their workers" in logs.err
-    assert run[:8] in runs.out
+    assert run[:8] in runs.out, runs
 
 
 def test_a_run_that_nobody_serves_can_be_cancelled(perago: CommandLine, target: str) -> None:

@@ -22,6 +22,7 @@ HELP = help_text(
     "List the runs, or show one run with every attempt.",
     {
         "perago status": "the newest runs",
+        "perago status --pipeline flights": "those of one pipeline",
         "perago status last": "the newest one, attempt by attempt",
         "perago status 3f2a9c41 --json": "one run, for a program",
     },
@@ -40,6 +41,10 @@ def status(
         typer.Argument(metavar="RUN", help="A run's id, a beginning of it, or `last`."),
     ] = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="How many runs to list.")] = 20,
+    pipeline: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="List only the runs of this pipeline, by its name."),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """List the runs, or show one."""
@@ -49,16 +54,17 @@ def status(
     output = Output(as_json=as_json)
     with open_application(options_of(context).settings()) as application:
         if run is None:
-            _show_runs(output, application.orchestrator.workflows(limit=limit))
+            runs = application.orchestrator.workflows(limit=limit, name=pipeline)
+            _show_runs(output, runs, pipeline)
         else:
             _show_run(output, find_run(application.orchestrator, run))
 
 
-def _show_runs(output: Output, runs: list[WorkflowState]) -> None:
+def _show_runs(output: Output, runs: list[WorkflowState], pipeline: str | None) -> None:
     shown: list[JsonValue] = [_run_json(run) for run in runs]
     output.answer({"runs": shown})
     if not runs:
-        output.say("no runs yet")
+        output.say("no runs yet" if pipeline is None else f"no runs of {pipeline} yet")
         return
     rows = [
         (

@@ -109,11 +109,13 @@ class Orchestrator(Protocol):
         """One instance with all its attempts."""
         ...
 
-    def workflows(self, *, limit: int = 50) -> list[WorkflowState]:
-        """The newest instances, newest first."""
+    def workflows(self, *, limit: int = 50, name: str | None = None) -> list[WorkflowState]:
+        """The newest instances, newest first; with `name`, of that workflow only."""
         ...
 
-    def workflow_ids(self, *, limit: int, unfinished: bool = False) -> list[WorkflowId]:
+    def workflow_ids(
+        self, *, limit: int, unfinished: bool = False, name: str | None = None
+    ) -> list[WorkflowId]:
         """The ids of the newest instances, newest first; with `unfinished`, of those not over.
 
         Few calls, where `workflows` may need one for every instance.

@@ -70,10 +70,13 @@ class MemoryInstances:
         found = (instance.id for instance in self.instances.values() if instance.find(task_id))
         return next(found, None)
 
-    def newest(self, limit: int, *, unfinished: bool) -> list[WorkflowId]:
-        newest_first = reversed(self.instances.values())
-        wanted = (one.id for one in newest_first if not (unfinished and one.status.is_terminal))
-        return list(wanted)[:limit]
+    def newest(self, limit: int, *, unfinished: bool, name: str | None) -> list[WorkflowId]:
+        wanted = [
+            one.id
+            for one in reversed(self.instances.values())
+            if not (unfinished and one.status.is_terminal) and name in (None, one.definition.name)
+        ]
+        return wanted[:limit]
 
     def due(self, now: datetime) -> WorkflowId | None:
         for instance in self.instances.values():

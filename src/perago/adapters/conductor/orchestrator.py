@@ -170,13 +170,18 @@ class ConductorOrchestrator:
         found = self._api.read(_workflow_path(workflow_id), asked)
         return build_workflow_state(as_object(found, asked), asked)
 
-    def workflows(self, *, limit: int = 50) -> list[WorkflowState]:
+    def workflows(self, *, limit: int = 50, name: str | None = None) -> list[WorkflowState]:
         # The search shows no tasks.
-        return [self.workflow(workflow_id) for workflow_id in self.workflow_ids(limit=limit)]
+        return [self.workflow(one) for one in self.workflow_ids(limit=limit, name=name)]
 
-    def workflow_ids(self, *, limit: int, unfinished: bool = False) -> list[WorkflowId]:
+    def workflow_ids(
+        self, *, limit: int, unfinished: bool = False, name: str | None = None
+    ) -> list[WorkflowId]:
         asked = Asked(what="list the workflows", missing="this server has no search")
-        wanted: Query = {"query": _UNFINISHED} if unfinished else {}
+        conditions = [_UNFINISHED] if unfinished else []
+        if name is not None:
+            conditions.append(f"workflowType IN ({name})")
+        wanted: Query = {"query": " AND ".join(conditions)} if conditions else {}
         newest: list[WorkflowId] = []
         while len(newest) < limit:
             size = min(_PAGE, limit - len(newest))

@@ -73,10 +73,20 @@ class RecordContract:
         for _ in range(3):
             started.append(bench.orchestrator.start_workflow(name, workflow_input={}))
             bench.advance(0.01)
-        # On a shared server others start theirs meanwhile.
-        newest = [state.id for state in bench.second.workflows(limit=20)]
-        assert [one for one in newest if one in started] == started[::-1]
+        assert [state.id for state in bench.second.workflows(name=name)] == started[::-1]
+        assert [state.id for state in bench.second.workflows(limit=2, name=name)] == [
+            started[2],
+            started[1],
+        ]
+
+    def test_instances_of_all_workflows_are_listed_together(self, bench: OrchestratorBench) -> None:
+        bench.register_task("task")
+        names = [bench.register_workflow(one, [bench.step("only")]) for one in ("this", "that")]
+        started = [bench.orchestrator.start_workflow(name, workflow_input={}) for name in names]
+        # On a shared server others start theirs meanwhile, so how many are newer is not known.
         assert len(bench.second.workflows(limit=2)) == 2
+        assert set(started) <= set(bench.second.workflow_ids(limit=10_000))
+        assert bench.second.workflow_ids(limit=10, name=names[0]) == started[:1]
 
     def test_unfinished_instances_are_listed_without_the_others(
         self, bench: OrchestratorBench
@@ -90,9 +100,7 @@ class RecordContract:
         bench.orchestrator.terminate(started[1], "no longer wanted")
 
         def listed(*, unfinished: bool) -> list[WorkflowId]:
-            # On a shared server others start theirs meanwhile.
-            ids = bench.second.workflow_ids(limit=100, unfinished=unfinished)
-            return [one for one in ids if one in started]
+            return bench.second.workflow_ids(limit=100, unfinished=unfinished, name=name)
 
         bench.eventually(lambda: started[1] not in listed(unfinished=True))
         assert listed(unfinished=True) == [started[2], started[0]]

@@ -145,12 +145,14 @@ class EngineOrchestrator:
     def workflow(self, workflow_id: WorkflowId) -> WorkflowState:
         return build_workflow_state(self._look(lambda: self._of_id(workflow_id)))
 
-    def workflows(self, *, limit: int = 50) -> list[WorkflowState]:
-        return [self.workflow(workflow_id) for workflow_id in self.workflow_ids(limit=limit)]
+    def workflows(self, *, limit: int = 50, name: str | None = None) -> list[WorkflowState]:
+        return [self.workflow(one) for one in self.workflow_ids(limit=limit, name=name)]
 
-    def workflow_ids(self, *, limit: int, unfinished: bool = False) -> list[WorkflowId]:
+    def workflow_ids(
+        self, *, limit: int, unfinished: bool = False, name: str | None = None
+    ) -> list[WorkflowId]:
         with self._instances.reading():
-            return self._instances.newest(limit, unfinished=unfinished)
+            return self._instances.newest(limit, unfinished=unfinished, name=name)
 
     def terminate(self, workflow_id: WorkflowId, reason: str) -> None:
         self._decide(lambda: self._of_id(workflow_id), Terminate(reason=reason))

@@ -59,8 +59,10 @@ class InstanceStore(Protocol):
         """The instance that an attempt belongs to."""
         ...
 
-    def newest(self, limit: int, *, unfinished: bool) -> list[WorkflowId]:
-        """The instances started last, newest first; with `unfinished`, of those not over."""
+    def newest(self, limit: int, *, unfinished: bool, name: str | None) -> list[WorkflowId]:
+        """The instances started last, newest first; with `unfinished`, of those not over, and
+        with `name`, of that workflow.
+        """
         ...
 
     def due(self, now: datetime) -> WorkflowId | None:

@@ -131,9 +131,17 @@ SELECT_OWNER = """
     SELECT i.id FROM attempts AS a JOIN instances AS i ON i.number = a.instance
     WHERE a.task_id = ?
 """
-SELECT_NEWEST = "SELECT id FROM instances ORDER BY number DESC LIMIT ?"
+# Of the workflow that is asked for, or with NULL of any.
+SELECT_NEWEST = """
+    SELECT id FROM instances
+    WHERE :name IS NULL OR json_extract(source, '$.name') = :name
+    ORDER BY number DESC LIMIT :limit
+"""
 SELECT_NEWEST_UNFINISHED = """
-    SELECT id FROM instances WHERE status IN ('RUNNING', 'PAUSED') ORDER BY number DESC LIMIT ?
+    SELECT id FROM instances
+    WHERE status IN ('RUNNING', 'PAUSED')
+        AND (:name IS NULL OR json_extract(source, '$.name') = :name)
+    ORDER BY number DESC LIMIT :limit
 """
 SELECT_DUE = "SELECT id FROM instances WHERE wake_up_at <= ? ORDER BY wake_up_at LIMIT 1"
 

@@ -87,9 +87,10 @@ class SqliteInstances:
         row = self._execute(sql.SELECT_OWNER, (task_id,)).fetchone()
         return WorkflowId(row["id"]) if row is not None else None
 
-    def newest(self, limit: int, *, unfinished: bool) -> list[WorkflowId]:
+    def newest(self, limit: int, *, unfinished: bool, name: str | None) -> list[WorkflowId]:
         statement = sql.SELECT_NEWEST_UNFINISHED if unfinished else sql.SELECT_NEWEST
-        return [WorkflowId(row["id"]) for row in self._execute(statement, (limit,))]
+        rows = self._execute(statement, {"name": name, "limit": limit})
+        return [WorkflowId(row["id"]) for row in rows]
 
     def due(self, now: datetime) -> WorkflowId | None:
         row = self._execute(sql.SELECT_DUE, (_to_number(now),)).fetchone()
