@@ -20,6 +20,11 @@ class Leftovers:
     directory: AttemptDirectory | None = None
     staging: tuple[RepositoryName, BranchName] | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to remove."""
+        return self.directory is None and self.staging is None
+
     def remove(
         self, store: WorkspaceStore, *, keep_staging: bool, hit: Callable[[Failpoint], None]
     ) -> None:

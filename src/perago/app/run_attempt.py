@@ -62,7 +62,7 @@ _OUTPUT_RESERVE_BYTES = 2048
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptEnd:
-    """How an attempt ended, and whether the orchestrator could be told.
+    """How an attempt ended, and whether the orchestrator was told; if not, the caller does it.
 
     `changes` is None where it did not come to comparing files.
     """
@@ -85,7 +85,9 @@ class AttemptRun:
         lease: Lease,
         observer: AttemptObserver,
         policy: AttemptPolicy | None = None,
+        may_leave_report: bool = False,
     ) -> None:
+        """With `may_leave_report`, the caller reports what leaves nothing to clean up."""
         self._task = task
         self._attempt = polled.attempt
         self._raw_input = polled.input
@@ -94,6 +96,7 @@ class AttemptRun:
         self._lease = lease
         self._observer = observer
         self._policy = policy or AttemptPolicy()
+        self._may_leave_report = may_leave_report
         self._phases = PhaseRecorder(ports.clock, observer)
         self._fence = AttemptFence(
             attempt=polled.attempt,
@@ -107,9 +110,11 @@ class AttemptRun:
 
     def run(self) -> AttemptEnd:
         """Run the attempt to its report and clean up."""
-        outcome = self._decide_outcome()
-        is_reported = self._report(outcome)
-        self._clean_up(outcome)
+        outcome, is_reported = self._decide_outcome(), False
+        # One that had no workspace is over now: whoever runs it can report it beside the next one.
+        if not (self._may_leave_report and self._leftovers.is_empty):
+            is_reported = self._report(outcome)
+            self._clean_up(outcome)
         _attempt_log.info("attempt %s: %s", outcome.status, self._phases.summary())
         return AttemptEnd(outcome=outcome, is_reported=is_reported, changes=self._changes)
 

@@ -18,6 +18,7 @@ STAGING_PREFIX = "perago-staging-"
 
 _MAX_LABEL = 64
 _PLAIN = re.compile(r"[A-Za-z0-9-]", re.ASCII)
+_ALL_PLAIN = re.compile(r"[A-Za-z0-9-]*", re.ASCII)
 _ESCAPE = re.compile(r"_([0-9a-f]{2})")
 _EXECUTION_ID = re.compile(r"[0-9a-f]{32}")
 _NAME = re.compile(
@@ -78,6 +79,8 @@ def _label(text: str) -> str:
 
 def escape_label(text: str) -> str:
     """Make any text safe in a branch or directory name; different texts stay different."""
+    if _ALL_PLAIN.fullmatch(text):  # nearly every id
+        return text
     out: list[str] = []
     for position, character in enumerate(text):
         following = text[position + 1 : position + 3]

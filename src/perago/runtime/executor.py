@@ -143,6 +143,7 @@ def _run(message: RunAttempt, kit: ExecutorKit, observer: PipeObserver, lease: L
         lease=lease,
         observer=observer,
         policy=kit.policy,
+        may_leave_report=True,
     ).run()
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from perago.domain.attempt import Attempt
@@ -57,12 +57,15 @@ class Intake:
         orchestrator: Orchestrator,
         calls: Calls,
         events: WorkerEvents,
+        is_over: Callable[[TaskId], bool],
     ) -> None:
+        """`is_over` says whether a task came to its end here, and only waits to be reported."""
         self._slots = slots
         self._options = options
         self._orchestrator = orchestrator
         self._calls = calls
         self._events = events
+        self._is_over = is_over
         self._waiting: list[_Waiting] = []
         self._taken = 0
         self._handing_back = 0
@@ -107,6 +110,9 @@ class Intake:
             running = self._find_running(task_id)
             if running is not None:
                 self._receive_again(running, polled)
+            elif self._is_over(task_id):
+                name = polled.attempt.reference_name
+                _log.warning("%s was delivered again while its end is reported", name)
             elif self._is_closed:
                 self._hand_back(polled.attempt)
             else:

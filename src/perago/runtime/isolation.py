@@ -82,9 +82,10 @@ def _limits() -> Iterator[None]:
         yield
     finally:
         for kind, limits in before.items():
-            # Only root may raise a hard limit: one that the body lowered stays.
-            with suppress(ValueError, OSError):
-                resource.setrlimit(kind, limits)
+            if resource.getrlimit(kind) != limits:
+                # Only root may raise a hard limit: one that the body lowered stays.
+                with suppress(ValueError, OSError):
+                    resource.setrlimit(kind, limits)
 
 
 @contextmanager

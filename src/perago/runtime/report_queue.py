@@ -1,4 +1,8 @@
-"""What the supervisor tells the orchestrator for executors that no longer can."""
+"""How attempts ended that no executor reports: it died, could not, or has its next one already.
+
+No heartbeat is sent for what waits here. A report is the same request as a heartbeat: whenever the
+orchestrator takes the one it takes the other.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from perago.domain.attempt import Attempt
 from perago.domain.errors import PeragoError
+from perago.domain.ids import TaskId
 from perago.domain.outcome import Outcome
 from perago.ports import Clock, Orchestrator
 from perago.runtime.calls import Calls
@@ -44,12 +49,23 @@ class ReportQueue:
         self._calls = calls
         self._on_sent = on_sent
         self._waiting: list[_Report] = []
-        self._under_way = 0
+        self._under_way: list[_Report] = []
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is left to report."""
         return not self._waiting and not self._under_way
+
+    @property
+    def unheard(self) -> int:
+        """How many reports were sent, and not heard yet."""
+        return len(self._under_way) + sum(report.tries > 0 for report in self._waiting)
+
+    def holds(self, task_id: TaskId) -> bool:
+        """Whether the end of this task is still to be reported, or heard."""
+        return any(
+            report.attempt.task_id == task_id for report in (*self._under_way, *self._waiting)
+        )
 
     @property
     def dues(self) -> list[float]:
@@ -80,13 +96,13 @@ class ReportQueue:
             self._orchestrator.report(report.attempt, report.outcome)
 
         def take(answer: PeragoError | None) -> None:
-            self._under_way -= 1
+            self._under_way.remove(report)
             if isinstance(answer, PeragoError):
                 self._try_again(report, answer)
             else:
                 self._on_sent()
 
-        self._under_way += 1
+        self._under_way.append(report)
         self._calls.submit(send, take)
 
     def _try_again(self, report: _Report, error: PeragoError) -> None:

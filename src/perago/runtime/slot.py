@@ -6,7 +6,7 @@ import os
 import select
 import signal
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
@@ -91,7 +91,9 @@ class Slot:
     assignment: Assignment | None = None
     deaths_in_a_row: int = 0
     respawn_at: float = 0.0
-    last_used: float = field(default=0.0)
+    last_used: float = 0.0
+    descriptors: tuple[int, ...] = ()
+    """What tells that the executor speaks, or ends."""
 
     @property
     def is_idle(self) -> bool:
@@ -122,6 +124,7 @@ class Slot:
             self.guardian = Guardian(self.process.pid)
         theirs.close()
         self.connection = ours
+        self.descriptors = (ours.fileno(), self.process.sentinel)
         self.is_ready, self.retired_at = False, None
         self.attempts_run = 0
 
@@ -222,6 +225,7 @@ class Slot:
         if self.connection is not None:
             self.connection.close()
         self.process = self.connection = self.guardian = None
+        self.descriptors = ()
         self.is_ready = False
         return describe_exit(code)
 

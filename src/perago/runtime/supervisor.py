@@ -12,7 +12,6 @@ import logging
 import multiprocessing
 from collections import Counter
 from collections.abc import Callable
-from multiprocessing.connection import Connection, wait
 from typing import assert_never
 
 from perago.domain.attempt import Attempt
@@ -45,6 +44,7 @@ from perago.runtime.options import SupervisorOptions
 from perago.runtime.report_queue import ReportQueue
 from perago.runtime.slot import Assignment, Slot
 from perago.runtime.task_log import TaskLog
+from perago.runtime.waiting import Waiting
 
 _log = logging.getLogger(__name__)
 
@@ -85,6 +85,7 @@ class Supervisor:
         self.health: HealthBoard | None = None
         """Where it says how it is, once each turn, if anybody asks."""
         self._inbox = Inbox()
+        self._waiting = Waiting()
         context = multiprocessing.get_context("spawn")
         executors = options.executors
         self._slots = [
@@ -94,10 +95,15 @@ class Supervisor:
         calls = make_calls or self._make_threads
         self._deaths = DeathRecord(options)
         self._task_log = TaskLog(orchestrator, calls("log", 1))
-        farewells = calls("report", min(executors, 8))
+        farewells = calls("report", min(2 * executors, 8))
         self._reports = ReportQueue(orchestrator, clock, farewells, self._ask_soon)
         self._intake = Intake(
-            self._slots, options, orchestrator=orchestrator, calls=farewells, events=events
+            self._slots,
+            options,
+            orchestrator=orchestrator,
+            calls=farewells,
+            events=events,
+            is_over=self._reports.holds,
         )
         self._leases = LeaseKeeper(
             orchestrator,
@@ -243,7 +249,14 @@ class Supervisor:
                 for slot in self._slots
                 if slot.assignment is not None
             )
-        self._dispatcher.ask(self._intake.room, running)
+        self._dispatcher.ask(self._room, running)
+
+    @property
+    def _room(self) -> int:
+        """How many attempts can be polled for. Where reports are not heard, fewer than there are
+        slots: what a worker holds, running or over, is twice its slots at the most.
+        """
+        return self._intake.room - max(0, self._reports.unheard - len(self._slots))
 
     def _ask_soon(self) -> None:
         self._dispatcher.ask_soon()
@@ -255,7 +268,7 @@ class Supervisor:
         if self._stop_deadline is not None:
             if self._is_busy:
                 dues.append(self._stop_deadline)
-        elif self._intake.room and not self._dispatcher.is_asking:
+        elif self._room > 0 and not self._dispatcher.is_asking:
             dues.append(self._dispatcher.due)
         for slot in self._slots:
             if slot.assignment is not None and (due := slot.assignment.lease_due) is not None:
@@ -266,19 +279,19 @@ class Supervisor:
 
     def _hear(self, seconds: float) -> None:
         """Wait until an executor or a call answers, take what was said, and settle the dead."""
-        handles: list[Connection | int] = [self._inbox.fileno()]
+        descriptors = [self._inbox.fileno()]
         for slot in self._slots:
-            if slot.process is not None and slot.connection is not None:
-                handles += [slot.connection, slot.process.sentinel]
-        ready = wait(handles, seconds)
+            descriptors += slot.descriptors
+        ready = self._waiting.wait(descriptors, seconds)
         for slot in self._slots:
             # Death first: what a dead executor had said is then complete.
             if slot.is_dead:
                 self._take_last_messages(slot)
                 self._handle_death(slot)
-            elif slot.connection in ready:
+            elif not ready.isdisjoint(slot.descriptors):
                 self._take_messages(slot)
-        self._inbox.take_all()
+        if self._inbox.fileno() in ready:
+            self._inbox.take_all()
 
     def _take_messages(self, slot: Slot) -> None:
         """Take what there is, up to a bound: a talkative body must not keep the loop busy."""

@@ -39,6 +39,7 @@ class Scene:
 
     def __init__(self, slots: int, *, max_attempts: int | None = None) -> None:
         self.orchestrator = RecordingOrchestrator()
+        self.over: set[TaskId] = set()
         context = multiprocessing.get_context("spawn")
         self.slots = [Slot(number, context, no_kit, Path("unused")) for number in range(slots)]
         for slot in self.slots:
@@ -57,6 +58,7 @@ class Scene:
             orchestrator=self.orchestrator,
             calls=InlineCalls(),
             events=IgnoredEvents(),
+            is_over=self.over.__contains__,
         )
 
     def receive(self, *names: str, delivery: int = 1, at: float = 0.0) -> None:
@@ -175,6 +177,16 @@ def test_a_task_that_was_given_up_is_not_taken_again_while_it_ends() -> None:
     scene.receive("a", delivery=2)
     assert scene.running() == ["a", ""]
     assert scene.orchestrator.handed_back == ["a/2"]
+
+
+def test_a_task_that_is_delivered_again_while_its_end_is_reported_does_not_run_again() -> None:
+    scene = Scene(1)
+    scene.over.add(TaskId("a"))
+
+    scene.receive("a", "b", delivery=2)
+
+    assert scene.running() == ["b"]
+    assert scene.orchestrator.handed_back == []
 
 
 def test_a_task_that_is_delivered_again_while_it_waits_begins_once() -> None:

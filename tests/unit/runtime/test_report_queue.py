@@ -70,6 +70,21 @@ def test_silence_is_answered_with_patience() -> None:
     assert orchestrator.heard == [FAILED]
 
 
+def test_what_is_not_heard_is_counted_and_known_by_its_task() -> None:
+    reports, _, clock = queue(silences=1)
+    reports.add(ATTEMPT, FAILED, delay=60)
+    assert (reports.unheard, reports.holds(ATTEMPT.task_id)) == (0, True)
+
+    clock.advance(60)
+    reports.send_due()
+    assert (reports.unheard, reports.holds(ATTEMPT.task_id)) == (1, True)
+    assert not reports.holds(TaskId("another"))
+
+    clock.advance(60)
+    reports.send_due()
+    assert (reports.unheard, reports.holds(ATTEMPT.task_id)) == (0, False)
+
+
 def test_lasting_silence_is_left_to_the_lease() -> None:
     reports, orchestrator, clock = queue(silences=10_000)
     reports.add(ATTEMPT, FAILED)
