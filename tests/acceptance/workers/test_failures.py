@@ -332,29 +332,3 @@ def test_a_body_that_ignores_signals_ends_with_its_attempt(served: Served, tmp_p
 def start_misdeed(served: Served, how: str, file: Path) -> WorkflowId:
     params: JsonObject = {"how": how, "file": str(file)}
     return served.site.start_raw("misbehave", how.replace(" ", "-"), {"params": params})
-
-
-def test_a_task_that_conductor_does_not_know_is_refused_at_start(site: Site) -> None:
-    site.module("unruly")
-
-    refused = site.run("start", str(site.module("unruly")))
-
-    assert refused.code != 0
-    assert f"does not know bounded_{site.mark}" in refused.err
-    assert "perago register" in refused.err
-    assert refused.err.count("error:") == 1
-    assert "Traceback" not in refused.err
-
-
-def test_a_lease_under_which_nothing_could_be_published_is_refused_at_start(site: Site) -> None:
-    name = f"step_{site.mark}"
-    definition = site.conductor.find_task_definition(name)
-    assert definition is not None
-    site.conductor.register_task(definition | {"responseTimeoutSeconds": 6})
-
-    refused = site.run("start", str(site.module("jobs")))
-
-    assert refused.code != 0
-    assert f"{name}: responseTimeoutSeconds is 6" in refused.err
-    assert refused.err.count("error:") == 1
-    assert "Traceback" not in refused.err

@@ -78,10 +78,7 @@ def explain_failure(error: Exception, asked: Asked) -> OrchestratorError | Trans
     """What to raise when no answer came."""
     reason = error.__cause__ if isinstance(error, NotConnectedError) else error
     if isinstance(reason, ssl.SSLError) and "certificate" in str(reason).lower():
-        return OrchestratorError(
-            f"could not {asked.what}: the certificate of {asked.server} is not trusted",
-            hint="name the certificate authority with PERAGO_CONDUCTOR_CA_FILE",
-        )
+        return _distrusted(reason, asked)
     if isinstance(error, NotConnectedError) and not isinstance(reason, ssl.SSLError):
         never = OrchestratorUnavailableError(
             f"could not {asked.what}: no Conductor server answers at {asked.server}",
@@ -98,6 +95,18 @@ def explain_nonsense(asked: Asked, reason: str) -> OrchestratorError:
         f"could not {asked.what}: the answer of {asked.server} is not one of a Conductor server "
         f"({reason})",
         hint="check PERAGO_CONDUCTOR_URL, and what stands between it and the server",
+    )
+
+
+def _distrusted(error: ssl.SSLError, asked: Asked) -> OrchestratorError:
+    # In the library's words: an unknown authority, another host's name and an expired certificate
+    # are repaired in different places.
+    why = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else str(error)
+    return OrchestratorError(
+        f"could not {asked.what}: the certificate of {asked.server} is not trusted "
+        f"({why.rstrip('.')})",
+        hint="name its certificate authority with PERAGO_CONDUCTOR_CA_FILE, and in "
+        "PERAGO_CONDUCTOR_URL the host that it is for",
     )
 
 

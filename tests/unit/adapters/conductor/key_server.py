@@ -6,6 +6,7 @@ It stands for no Conductor: it shows what our own client sends, and when.
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,8 +23,11 @@ class KeyServer:
     url: str = ""
     good: str | None = None
     refusal: tuple[int, str] = (401, "EXPIRED_TOKEN")
+    refuses_all: bool = False
     logins: int = 0
     calls: list[tuple[str, str | None]] = field(default_factory=list)
+    connections: set[int] = field(default_factory=set)
+    """The ports that they came from."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def expire(self) -> None:
@@ -32,8 +36,10 @@ class KeyServer:
 
 
 @contextmanager
-def key_server(*, wants_token: bool = True) -> Iterator[KeyServer]:
-    """Serve until the block ends."""
+def key_server(
+    *, wants_token: bool = True, tls: ssl.SSLContext | None = None
+) -> Iterator[KeyServer]:
+    """Serve until the block ends; with `tls` over https."""
     state = KeyServer()
 
     class Handler(BaseHTTPRequestHandler):
@@ -42,9 +48,12 @@ def key_server(*, wants_token: bool = True) -> Iterator[KeyServer]:
         def do_GET(self) -> None:
             token = self.headers.get("X-Authorization")
             state.calls.append((self.path, token))
-            if wants_token and (token is None or token != state.good):
+            state.connections.add(self.client_address[1])
+            if state.refuses_all or (wants_token and (token is None or token != state.good)):
                 status, word = state.refusal
                 self._answer(status, {"error": word, "message": word})
+            elif self.path.startswith("/api/workflow/search"):
+                self._answer(200, {"totalHits": 0, "results": []})
             else:
                 self._answer(200, [])
 
@@ -69,7 +78,9 @@ def key_server(*, wants_token: bool = True) -> Iterator[KeyServer]:
             self.wfile.write(body)
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        state.url = f"http://127.0.0.1:{server.server_port}"
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        state.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
