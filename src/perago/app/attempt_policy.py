@@ -1,4 +1,4 @@
-"""What an operator decides about every attempt."""
+"""What is decided once about every attempt."""
 
 from __future__ import annotations
 
@@ -14,3 +14,6 @@ class AttemptPolicy:
 
     keep_failed_staging: bool = False
     """Whether a failed attempt leaves its staging branch for people to look at."""
+
+    leave_report_to_caller: bool = False
+    """Whether whoever runs the attempt reports it, where it leaves nothing to clean up."""

@@ -53,8 +53,6 @@ from perago.ports import (
 )
 
 _log = logging.getLogger(__name__)
-# For the attempt's own log only: a worker's stream has its own summary of each attempt.
-_attempt_log = logging.getLogger("perago.attempt_log")
 
 _OUTPUT_RESERVE_BYTES = 2048
 """What the `workspace` part of an output may take of the orchestrator's size limit."""
@@ -69,6 +67,8 @@ class AttemptEnd:
 
     outcome: Outcome
     is_reported: bool
+    cost: str = ""
+    """Its phases and what it moved, in a line for people."""
     changes: ChangeCount | None = None
 
 
@@ -85,9 +85,7 @@ class AttemptRun:
         lease: Lease,
         observer: AttemptObserver,
         policy: AttemptPolicy | None = None,
-        may_leave_report: bool = False,
     ) -> None:
-        """With `may_leave_report`, the caller reports what leaves nothing to clean up."""
         self._task = task
         self._attempt = polled.attempt
         self._raw_input = polled.input
@@ -96,7 +94,6 @@ class AttemptRun:
         self._lease = lease
         self._observer = observer
         self._policy = policy or AttemptPolicy()
-        self._may_leave_report = may_leave_report
         self._phases = PhaseRecorder(ports.clock, observer)
         self._fence = AttemptFence(
             attempt=polled.attempt,
@@ -112,11 +109,15 @@ class AttemptRun:
         """Run the attempt to its report and clean up."""
         outcome, is_reported = self._decide_outcome(), False
         # One that had no workspace is over now: whoever runs it can report it beside the next one.
-        if not (self._may_leave_report and self._leftovers.is_empty):
+        if not (self._policy.leave_report_to_caller and self._leftovers.is_empty):
             is_reported = self._report(outcome)
             self._clean_up(outcome)
-        _attempt_log.info("attempt %s: %s", outcome.status, self._phases.summary())
-        return AttemptEnd(outcome=outcome, is_reported=is_reported, changes=self._changes)
+        return AttemptEnd(
+            outcome=outcome,
+            is_reported=is_reported,
+            cost=self._phases.summary(),
+            changes=self._changes,
+        )
 
     # -- deciding
 

@@ -69,6 +69,7 @@ class ExecutorFactory:
             policy=AttemptPolicy(
                 replace_unlabelled=settings.replace_unlabelled,
                 keep_failed_staging=settings.keep_failed_staging,
+                leave_report_to_caller=True,
             ),
             log_level=settings.log_level,
             log_stream=self.log_stream,

@@ -125,7 +125,7 @@ class Dispatcher:
             return
         if self._waits_at_server(names, free):
             self._ask_and_wait(names, free)
-        elif not any(poll.wait_seconds == 0 for poll in self._open):
+        else:
             self._look(names, free, running)
 
     def _waits_at_server(self, names: tuple[str, ...], free: int) -> bool:

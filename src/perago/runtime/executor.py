@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import io
-import logging
 import multiprocessing
 import os
 import signal
@@ -31,7 +30,7 @@ from perago.domain.outcome import Failed, Phase
 from perago.ports import Lease
 from perago.runtime.isolation import flush_output
 from perago.runtime.log_context import process_is_about
-from perago.runtime.logs import ATTEMPT_LOG, LogStream, set_up_executor_logging
+from perago.runtime.logs import LogStream, set_up_executor_logging, write_to_attempt_log
 from perago.runtime.messages import (
     AttemptEnded,
     Ready,
@@ -41,11 +40,9 @@ from perago.runtime.messages import (
     hear_supervisor,
 )
 from perago.runtime.pipe_observer import PipeObserver
-from perago.runtime.shared_lease import LeaseCell, SharedLease
+from perago.runtime.shared_lease import AttemptCell, SharedLease
 
 _PR_SET_PDEATHSIG = 1
-
-_attempt_log = logging.getLogger(ATTEMPT_LOG)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +64,7 @@ ExecutorFactory = Callable[[int], ExecutorKit]
 def executor_main(
     number: int,
     connection: Connection,
-    lease_cell: LeaseCell,
+    lease_cell: AttemptCell,
     factory: ExecutorFactory,
     log_path: Path,
 ) -> None:
@@ -75,7 +72,7 @@ def executor_main(
     _settle_in()
     workers_stderr = os.dup(2)
     _set_up_output(log_path)
-    observer = PipeObserver(connection)
+    observer = PipeObserver(connection, lease_cell)
     try:
         kit = factory(number)
     except PeragoError as error:
@@ -124,18 +121,14 @@ def _run_with_log(
 
 def _run(message: RunAttempt, kit: ExecutorKit, observer: PipeObserver, lease: Lease) -> AttemptEnd:
     attempt = message.polled.attempt
-    _attempt_log.info(
-        "workflow=%s task=%s reference=%s retry=%d execution=%s",
-        attempt.workflow_id,
-        attempt.task_id,
-        attempt.reference_name,
-        attempt.retry_count,
-        message.execution_id,
+    write_to_attempt_log(
+        f"workflow={attempt.workflow_id} task={attempt.task_id} reference={attempt.reference_name}"
+        f" retry={attempt.retry_count} execution={message.execution_id}"
     )
     task = kit.tasks.get(attempt.task_name)
     if task is None:
         return _refuse(f"this worker has no task {attempt.task_name}")
-    return AttemptRun(
+    end = AttemptRun(
         task,
         message.polled,
         message.execution_id,
@@ -143,8 +136,9 @@ def _run(message: RunAttempt, kit: ExecutorKit, observer: PipeObserver, lease: L
         lease=lease,
         observer=observer,
         policy=kit.policy,
-        may_leave_report=True,
     ).run()
+    write_to_attempt_log(f"attempt {end.outcome.status}: {end.cost}")
+    return end
 
 
 def _refuse(reason: str) -> AttemptEnd:

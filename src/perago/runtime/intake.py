@@ -3,13 +3,15 @@
 Invariant: a task id is in one slot at a time, however often it is delivered; what finds no slot
 is handed back, so that it need not wait for its lease.
 
-A slot whose attempt is reporting is as good as free: the next attempt is asked for meanwhile and
-waits here, so that a busy worker has no gaps.
+A slot whose attempt is reporting is as good as free, and so is one whose attempt will be over in
+less time than a poll takes: the next attempt is asked for meanwhile and waits here, so that a busy
+worker has no gaps.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -20,7 +22,7 @@ from perago.domain.errors import PeragoError
 from perago.domain.execution import execution_of
 from perago.domain.ids import ExecutionId, TaskId
 from perago.domain.workflow import PolledTask
-from perago.ports import Orchestrator
+from perago.ports import Clock, Orchestrator
 from perago.runtime.attempt_logs import attempt_log_path
 from perago.runtime.calls import Calls
 from perago.runtime.events import WorkerEvents
@@ -31,7 +33,13 @@ from perago.runtime.slot import Assignment, Slot
 _log = logging.getLogger(__name__)
 
 _WAITING_SHARE = 4
-"""What waited for a slot for this part of its lease is handed back: its slot does not come free."""
+_WAITING_SECONDS = 5.0
+"""What waited so long for a slot, or for such a part of its lease, is handed back: its slot does not
+come free, and another worker may have one."""
+
+_BRIEF_SECONDS = 0.02
+"""Less than a server takes to answer a poll when it has work."""
+_NEWEST_WEIGHT = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,7 @@ class Intake:
         options: SupervisorOptions,
         *,
         orchestrator: Orchestrator,
+        clock: Clock,
         calls: Calls,
         events: WorkerEvents,
         is_over: Callable[[TaskId], bool],
@@ -63,6 +72,7 @@ class Intake:
         self._slots = slots
         self._options = options
         self._orchestrator = orchestrator
+        self._clock = clock
         self._calls = calls
         self._events = events
         self._is_over = is_over
@@ -70,6 +80,7 @@ class Intake:
         self._taken = 0
         self._handing_back = 0
         self._is_closed = False
+        self._usual_seconds: dict[str, float] = {}
 
     @property
     def room(self) -> int:
@@ -136,11 +147,17 @@ class Intake:
         late = [
             waiting
             for waiting in self._waiting
-            if now - waiting.polled_at > waiting.polled.lease_seconds / _WAITING_SHARE
+            if now - waiting.polled_at
+            > min(waiting.polled.lease_seconds / _WAITING_SHARE, _WAITING_SECONDS)
         ]
         for waiting in late:
             self._waiting.remove(waiting)
             self._hand_back(waiting.polled.attempt)
+
+    def learn(self, task_name: str, seconds: float) -> None:
+        """An attempt of this task took so long in its slot."""
+        usual = self._usual_seconds.get(task_name, seconds)
+        self._usual_seconds[task_name] = usual + _NEWEST_WEIGHT * (seconds - usual)
 
     def _find_running(self, task_id: TaskId) -> Slot | None:
         for slot in self._slots:
@@ -168,6 +185,8 @@ class Intake:
         assignment = Assignment(
             polled=polled,
             execution_id=ExecutionId(uuid.uuid4().hex),
+            began=self._clock.elapsed(),
+            is_brief=self._usual_seconds.get(attempt.task_name, math.inf) < _BRIEF_SECONDS,
             lease=start_lease(
                 polled_at=polled_at,
                 lease_seconds=polled.lease_seconds,

@@ -13,8 +13,9 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 STANDARD_DESCRIPTORS = (0, 1, 2)
@@ -25,7 +26,7 @@ _HANDLED_SIGNALS = tuple(
     for number in signal.Signals
     if number not in (signal.SIGKILL, signal.SIGSTOP) and not number.name.startswith("SIGRT")
 )
-"""Those that anybody sends: each costs two looks for each body, and real-time signals, which only a
+"""Those that anybody sends: each costs a look for each body, and real-time signals, which only a
 program sends to itself, are half of all."""
 
 
@@ -90,7 +91,7 @@ def _limits() -> Iterator[None]:
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    handlers = {number: signal.getsignal(number) for number in _HANDLED_SIGNALS}
+    handlers = _first_handlers()
     try:
         yield
     finally:
@@ -100,6 +101,12 @@ def _signals() -> Iterator[None]:
             # None is a handler that C code installed: it cannot be asked for, nor put back.
             if handler is not None and signal.getsignal(number) is not handler:
                 signal.signal(number, handler)
+
+
+@cache
+def _first_handlers() -> dict[int, signal.Handlers | Callable[..., object] | int | None]:
+    """As they were before the first body: nothing but a body, or what it uses, changes them."""
+    return {number: signal.getsignal(number) for number in _HANDLED_SIGNALS}
 
 
 @contextmanager

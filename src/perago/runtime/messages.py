@@ -1,18 +1,24 @@
 """What a supervisor and its executors tell each other over a pipe. All of it pickles.
 
-Plain pickle, not `Connection.send`: what is told holds no handles, and a worker tells a lot.
+Plain pickle, not `Connection.send`: what is told holds no handles, and a worker tells a lot. For
+the same reason each class is pickled as a tuple of its fields, which is several times as fast as
+what `dataclass` provides for frozen ones with slots.
 """
 
 from __future__ import annotations
 
+import copyreg
 import pickle
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from multiprocessing.connection import Connection
+from operator import attrgetter
 from pathlib import Path
 
+from perago.domain.attempt import Attempt
 from perago.domain.changes import ChangeCount
 from perago.domain.ids import ExecutionId
-from perago.domain.outcome import Outcome, Phase
+from perago.domain.outcome import Completed, Failed, Outcome, Phase, TerminalFailure
 from perago.domain.workflow import PolledTask
 
 
@@ -88,6 +94,29 @@ class AttemptEnded:
 ToExecutor = RunAttempt | Stop
 FromAttempt = PhaseStarted | PhaseEnded | Transferred | Progressed | AttemptEnded
 FromExecutor = Ready | Unfit | FromAttempt
+
+
+def _build(kind: Callable[..., object], names: tuple[str, ...], *values: object) -> object:
+    return kind(**dict(zip(names, values, strict=True)))
+
+
+def _pickle_by_fields(kind: type) -> None:
+    names = tuple(field.name for field in fields(kind))
+    values_of = attrgetter(*names)
+    is_single = len(names) == 1
+
+    def reduce(told: object) -> tuple[Callable[..., object], tuple[object, ...]]:
+        values = values_of(told)
+        return _build, (kind, names, *((values,) if is_single else values))
+
+    copyreg.pickle(kind, reduce)
+
+
+for _kind in (
+    *(Attempt, PolledTask, ChangeCount, Completed, Failed, TerminalFailure),
+    *(RunAttempt, Unfit, PhaseStarted, PhaseEnded, Transferred, Progressed, AttemptEnded),
+):
+    _pickle_by_fields(_kind)
 
 
 def tell_executor(connection: Connection, message: ToExecutor) -> None:

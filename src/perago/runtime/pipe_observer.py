@@ -1,7 +1,8 @@
 """Tells the supervisor what an attempt does, without ever flooding it or failing the body.
 
-What is over in no time is told together with what comes next: the end of a phase, and all of the
-first one. A worker of many small tasks has a third of the messages by that.
+The end of a phase is told together with what comes next, which is at once. Input that is checked
+and a body that begins are told together with what comes of it: a small task is one message by
+that. The supervisor sees in shared memory where a body is that takes its time.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from perago.runtime.messages import (
     Transferred,
     tell_supervisor,
 )
+from perago.runtime.shared_lease import AttemptCell
 
 _log = logging.getLogger(__name__)
 
 _REPORT_SECONDS = 0.1
 """Bytes and progress are told at most this often; 100,000 files are not as many messages."""
+
+_TOLD_LATER = (Phase.VALIDATE, Phase.BODY)
 
 _MAX_TEXT = 500
 """So much of a progress message is shown; a body that reports a document is not a reason to."""
@@ -33,8 +37,9 @@ _MAX_TEXT = 500
 class PipeObserver:
     """The `AttemptObserver` of an executor. Called from the body's and from transfer threads."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, cell: AttemptCell) -> None:
         self._connection = connection
+        self._cell = cell
         self._lock = threading.Lock()
         self._objects = 0
         self._bytes = 0
@@ -45,7 +50,8 @@ class PipeObserver:
 
     def phase_started(self, phase: Phase) -> None:
         """A phase begins."""
-        if phase is Phase.VALIDATE:
+        self._cell.enter(phase)
+        if phase in _TOLD_LATER:
             self._hold(PhaseStarted(phase=phase))
         else:
             self.send(PhaseStarted(phase=phase))

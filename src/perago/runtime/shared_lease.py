@@ -1,4 +1,4 @@
-"""What a supervisor and an executor both see of a lease, in shared memory.
+"""What a supervisor and an executor both see of an attempt, in shared memory.
 
 A message in a pipe could wait behind others; a number in shared memory cannot be late.
 """
@@ -8,29 +8,48 @@ from __future__ import annotations
 from ctypes import Structure, c_double, c_longlong
 from typing import Any, ClassVar
 
+from perago.domain.outcome import Phase
+
 LEASE_LOST = -1.0
 """The deadline of an attempt that is cancelled."""
+
+PHASES = tuple(Phase)
+"""In their order; shared memory holds the number of one."""
 
 _NOT_COUNTED = -1
 
 
-class LeaseCell(Structure):
-    """The shared memory itself; the supervisor writes, the executor reads."""
+class AttemptCell(Structure):
+    """The shared memory itself. The supervisor writes the lease, the executor its phase."""
 
-    _fields_: ClassVar[Any] = (("deadline", c_double), ("poll_count", c_longlong))
+    _fields_: ClassVar[Any] = (
+        ("deadline", c_double),
+        ("poll_count", c_longlong),
+        ("phase_number", c_longlong),
+    )
 
     deadline: float
     poll_count: int
+    phase_number: int
 
     def hand_out(self, poll_count: int | None) -> None:
         """Say which delivery of the task is the current one."""
         self.poll_count = _NOT_COUNTED if poll_count is None else poll_count
 
+    def enter(self, phase: Phase) -> None:
+        """Say which phase is under way."""
+        self.phase_number = PHASES.index(phase)
+
+    @property
+    def phase(self) -> Phase:
+        """The phase that is under way."""
+        return PHASES[self.phase_number]
+
 
 class SharedLease:
     """The `Lease` of an executor's attempt."""
 
-    def __init__(self, cell: LeaseCell) -> None:
+    def __init__(self, cell: AttemptCell) -> None:
         self._cell = cell
 
     @property

@@ -29,7 +29,7 @@ from perago.runtime.messages import (
     hear_executor,
     tell_executor,
 )
-from perago.runtime.shared_lease import LEASE_LOST, LeaseCell
+from perago.runtime.shared_lease import LEASE_LOST, AttemptCell
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,6 +40,10 @@ class Assignment:
     execution_id: ExecutionId
     lease: LeaseState
     phase: Phase = Phase.VALIDATE
+    told_phase: Phase | None = None
+    began: float = 0.0
+    is_brief: bool = False
+    """Whether it will be over before a poll is answered, if it is like those before it."""
     cancelled_at: float | None = None
     beat_is_under_way: bool = False
 
@@ -84,7 +88,7 @@ class Slot:
     process: SpawnProcess | None = None
     connection: Connection | None = None
     guardian: Guardian | None = None
-    cell: LeaseCell | None = None
+    cell: AttemptCell | None = None
     is_ready: bool = False
     retired_at: float | None = None
     attempts_run: int = 0
@@ -92,8 +96,10 @@ class Slot:
     deaths_in_a_row: int = 0
     respawn_at: float = 0.0
     last_used: float = 0.0
-    descriptors: tuple[int, ...] = ()
-    """What tells that the executor speaks, or ends."""
+    pipe: int | None = None
+    """The descriptor that tells when the executor speaks."""
+    sentinel: int | None = None
+    """The descriptor that tells when it ends, unless a forked child keeps it open."""
 
     @property
     def is_idle(self) -> bool:
@@ -102,13 +108,15 @@ class Slot:
 
     @property
     def is_finishing(self) -> bool:
-        """Whether its attempt is decided and will soon make room."""
-        return self.assignment is not None and self.assignment.is_decided
+        """Whether its attempt is decided, or a brief one, and will soon make room."""
+        return self.assignment is not None and (
+            self.assignment.is_decided or self.assignment.is_brief
+        )
 
     def spawn(self) -> None:
         """Start a process in this slot."""
         ours, theirs = self.context.Pipe()
-        self.cell = self.context.RawValue(LeaseCell, LEASE_LOST, 0)
+        self.cell = self.context.RawValue(AttemptCell, LEASE_LOST)
         self.process = self.context.Process(
             target=executor_main,
             args=(self.number, theirs, self.cell, self.factory, self.log_path),
@@ -124,7 +132,7 @@ class Slot:
             self.guardian = Guardian(self.process.pid)
         theirs.close()
         self.connection = ours
-        self.descriptors = (ours.fileno(), self.process.sentinel)
+        self.pipe, self.sentinel = ours.fileno(), self.process.sentinel
         self.is_ready, self.retired_at = False, None
         self.attempts_run = 0
 
@@ -133,6 +141,8 @@ class Slot:
         self.assignment = assignment
         self.share_deadline(assignment.lease.safe_until)
         self._share_poll_count(assignment.attempt)
+        if self.cell is not None:
+            self.cell.enter(Phase.VALIDATE)
         self._send(
             RunAttempt(
                 polled=assignment.polled,
@@ -225,7 +235,7 @@ class Slot:
         if self.connection is not None:
             self.connection.close()
         self.process = self.connection = self.guardian = None
-        self.descriptors = ()
+        self.pipe = self.sentinel = None
         self.is_ready = False
         return describe_exit(code)
 

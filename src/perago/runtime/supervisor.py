@@ -42,6 +42,7 @@ from perago.runtime.messages import (
 )
 from perago.runtime.options import SupervisorOptions
 from perago.runtime.report_queue import ReportQueue
+from perago.runtime.shared_lease import PHASES
 from perago.runtime.slot import Assignment, Slot
 from perago.runtime.task_log import TaskLog
 from perago.runtime.waiting import Waiting
@@ -101,6 +102,7 @@ class Supervisor:
             self._slots,
             options,
             orchestrator=orchestrator,
+            clock=clock,
             calls=farewells,
             events=events,
             is_over=self._reports.holds,
@@ -130,6 +132,7 @@ class Supervisor:
             options.logs_directory, calls("retention", 1), days=options.keep_logs_days
         )
         self._was_ever_ready = False
+        self._next_look_at_all = 0.0
         self._stop_deadline: float | None = None
 
     def _make_threads(self, name: str, threads: int) -> Calls:
@@ -281,15 +284,22 @@ class Supervisor:
         """Wait until an executor or a call answers, take what was said, and settle the dead."""
         descriptors = [self._inbox.fileno()]
         for slot in self._slots:
-            descriptors += slot.descriptors
+            if slot.pipe is not None and slot.sentinel is not None:
+                descriptors += [slot.pipe, slot.sentinel]
         ready = self._waiting.wait(descriptors, seconds)
+        now = self._clock.elapsed()
+        looks_at_all = now >= self._next_look_at_all
+        if looks_at_all:
+            self._next_look_at_all = now + _LONGEST_TURN_SECONDS
         for slot in self._slots:
             # Death first: what a dead executor had said is then complete.
-            if slot.is_dead:
+            if (looks_at_all or slot.sentinel in ready) and slot.is_dead:
                 self._take_last_messages(slot)
                 self._handle_death(slot)
-            elif not ready.isdisjoint(slot.descriptors):
+            elif slot.pipe in ready:
                 self._take_messages(slot)
+            elif looks_at_all and slot.assignment is not None and slot.cell is not None:
+                self._enter(slot.assignment, slot.cell.phase)
         if self._inbox.fileno() in ready:
             self._inbox.take_all()
 
@@ -325,8 +335,7 @@ class Supervisor:
         attempt = assignment.attempt
         match message:
             case PhaseStarted(phase=phase):
-                assignment.phase = phase
-                self._events.phase_started(attempt, phase)
+                self._enter(assignment, phase)
                 if phase is Phase.REPORT:
                     self._ask_soon()
             case PhaseEnded(phase=phase, seconds=took):
@@ -337,23 +346,32 @@ class Supervisor:
                 self._events.progressed(attempt, text, fraction)
                 self._task_log.add(attempt, text)
             case AttemptEnded():
-                self._end_attempt(slot, attempt, message)
+                self._end_attempt(slot, assignment, message)
             case _:
                 assert_never(message)
 
-    def _end_attempt(self, slot: Slot, attempt: Attempt, end: AttemptEnded) -> None:
+    def _enter(self, assignment: Assignment, phase: Phase) -> None:
+        """An attempt is in this phase; told once, also where its message comes later."""
+        told = assignment.told_phase
+        if told is None or PHASES.index(phase) > PHASES.index(told):
+            assignment.phase = assignment.told_phase = phase
+            self._events.phase_started(assignment.attempt, phase)
+
+    def _end_attempt(self, slot: Slot, assignment: Assignment, end: AttemptEnded) -> None:
+        attempt, now = assignment.attempt, self._clock.elapsed()
         if not end.is_reported:
             self._reports.add(attempt, end.outcome)
         slot.assignment = None
         slot.deaths_in_a_row = 0
         slot.attempts_run += 1
-        slot.last_used = self._clock.elapsed()
+        slot.last_used = now
+        self._intake.learn(attempt.task_name, now - assignment.began)
         self._deaths.forgive(attempt)
         if end.changes is not None:
             self._events.changes_found(attempt, end.changes)
         self._events.attempt_ended(attempt, end.outcome)
         if self._is_used_up(slot):
-            slot.retire(self._clock.elapsed())
+            slot.retire(now)
         self._intake.fill()
         self._ask_soon()
 

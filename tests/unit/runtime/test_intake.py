@@ -15,7 +15,7 @@ from perago.runtime.events import IgnoredEvents
 from perago.runtime.executor import ExecutorKit
 from perago.runtime.intake import Intake
 from perago.runtime.options import SupervisorOptions
-from perago.runtime.shared_lease import LEASE_LOST, LeaseCell, SharedLease
+from perago.runtime.shared_lease import LEASE_LOST, AttemptCell, SharedLease
 from perago.runtime.slot import Slot
 from perago.testing import FakeClock, MemoryOrchestrator
 from tests.unit.runtime.inline_calls import InlineCalls
@@ -44,7 +44,7 @@ class Scene:
         self.slots = [Slot(number, context, no_kit, Path("unused")) for number in range(slots)]
         for slot in self.slots:
             slot.is_ready = True
-            slot.cell = LeaseCell(LEASE_LOST, 0)
+            slot.cell = AttemptCell(LEASE_LOST, 0)
         self.intake = Intake(
             self.slots,
             SupervisorOptions(
@@ -56,6 +56,7 @@ class Scene:
                 max_attempts=max_attempts,
             ),
             orchestrator=self.orchestrator,
+            clock=FakeClock(),
             calls=InlineCalls(),
             events=IgnoredEvents(),
             is_over=self.over.__contains__,
@@ -79,7 +80,7 @@ class Scene:
         self.intake.fill()
 
 
-def polled(name: str, delivery: int) -> PolledTask:
+def polled(name: str, delivery: int = 1, *, lease_seconds: float = LEASE) -> PolledTask:
     attempt = Attempt(
         workflow_id=WorkflowId("w"),
         task_id=TaskId(name),
@@ -88,7 +89,7 @@ def polled(name: str, delivery: int) -> PolledTask:
         worker_id=WorkerId("me"),
         poll_count=delivery,
     )
-    return PolledTask(attempt=attempt, input={}, lease_seconds=LEASE)
+    return PolledTask(attempt=attempt, input={}, lease_seconds=lease_seconds)
 
 
 def no_kit(_number: int) -> ExecutorKit:
@@ -139,10 +140,44 @@ def test_what_waits_too_long_is_handed_back() -> None:
     scene.receive("a")
     scene.finish(0)
     scene.receive("b", at=10.0)
-    scene.intake.give_up_waiting(10.0 + LEASE / 4)
+    scene.intake.give_up_waiting(15.0)
     assert scene.orchestrator.handed_back == []
-    scene.intake.give_up_waiting(10.1 + LEASE / 4)
+    scene.intake.give_up_waiting(15.1)
     assert scene.orchestrator.handed_back == ["b/1"]
+
+
+def test_a_short_lease_is_not_spent_on_waiting() -> None:
+    scene = Scene(1)
+    scene.receive("a")
+    scene.finish(0)
+    scene.intake.receive([polled("b", lease_seconds=8.0)], 10.0)
+    scene.intake.give_up_waiting(12.0)
+    assert scene.orchestrator.handed_back == []
+    scene.intake.give_up_waiting(12.1)
+    assert scene.orchestrator.handed_back == ["b/1"]
+
+
+def test_the_next_attempt_is_asked_for_while_a_brief_one_runs() -> None:
+    scene = Scene(1)
+    scene.receive("a")
+    assert scene.intake.room == 0, "nobody knows how long it takes"
+
+    scene.intake.learn("task", 0.002)
+    scene.end(0)
+    scene.receive("b")
+    assert scene.intake.room == 1
+    scene.receive("c")
+    assert (scene.running(), scene.intake.room) == (["b"], 0)
+    scene.end(0)
+    assert scene.running() == ["c"]
+
+
+def test_a_task_that_was_brief_once_is_not_taken_for_brief_for_ever() -> None:
+    scene = Scene(1)
+    scene.intake.learn("task", 0.002)
+    scene.intake.learn("task", 1.0)
+    scene.receive("a")
+    assert scene.intake.room == 0
 
 
 def test_a_closed_intake_hands_back_what_waits_and_what_comes() -> None:

@@ -14,12 +14,12 @@ import pytest
 
 from perago.runtime.log_context import process_is_about
 from perago.runtime.logs import (
-    ATTEMPT_LOG,
     LineHandler,
     LogStream,
     choose_format,
     set_up_executor_logging,
     set_up_worker_logging,
+    write_to_attempt_log,
 )
 from tests.unit.runtime.executions import an_execution
 
@@ -67,7 +67,7 @@ def test_what_an_executor_logs_is_in_both_places(
     set_up_executor_logging("INFO", JSON, descriptor=pipe[1])
     with process_is_about(an_execution()):
         logging.getLogger("my.module").info("from a body, hunter22")
-        logging.getLogger(ATTEMPT_LOG).info("for people")
+        write_to_attempt_log("for people")
 
     (line,) = lines(pipe[0])
     assert (line["message"], line["workflow"]) == ("from a body, (not shown)", "wf-1")
