@@ -77,11 +77,6 @@ class CallThreads:
         self._open = 0
         self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
-    @property
-    def waiting(self) -> int:
-        """How many calls are not answered yet."""
-        return self._open
-
     def submit(self, call: Callable[[], T], then: Callable[[T | PeragoError], None]) -> None:
         """Make the call on a thread; called on the loop's thread only."""
 

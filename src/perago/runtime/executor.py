@@ -94,6 +94,7 @@ def _serve(connection: Connection, observer: PipeObserver, kit: ExecutorKit, lea
             return
         match message:
             case RunAttempt():
+                observer.tells_body_later = message.is_brief
                 end = _run_with_log(message, kit, observer, lease)
                 observer.send(
                     AttemptEnded(

@@ -34,8 +34,8 @@ _log = logging.getLogger(__name__)
 
 _WAITING_SHARE = 4
 _WAITING_SECONDS = 5.0
-"""What waited so long for a slot, or for such a part of its lease, is handed back: its slot does not
-come free, and another worker may have one."""
+"""What waited so long for a slot, or for such a part of its lease, is handed back: its slot does
+not come free, and another worker may have one."""
 
 _BRIEF_SECONDS = 0.02
 """Less than a server takes to answer a poll when it has work."""

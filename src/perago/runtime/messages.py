@@ -29,6 +29,8 @@ class RunAttempt:
     polled: PolledTask
     execution_id: ExecutionId
     log_path: Path
+    is_brief: bool
+    """Whether it will be over in no time, if it is like those before it."""
 
 
 @dataclass(frozen=True, slots=True)

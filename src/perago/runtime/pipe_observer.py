@@ -1,8 +1,8 @@
 """Tells the supervisor what an attempt does, without ever flooding it or failing the body.
 
-The end of a phase is told together with what comes next, which is at once. Input that is checked
-and a body that begins are told together with what comes of it: a small task is one message by
-that. The supervisor sees in shared memory where a body is that takes its time.
+The end of a phase, and all of the first one, are told together with what comes next, which is at
+once. So is a body that will be over at once: a brief attempt is one message by that. If it takes
+its time after all, the supervisor sees in shared memory where it is.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ _log = logging.getLogger(__name__)
 _REPORT_SECONDS = 0.1
 """Bytes and progress are told at most this often; 100,000 files are not as many messages."""
 
-_TOLD_LATER = (Phase.VALIDATE, Phase.BODY)
-
 _MAX_TEXT = 500
 """So much of a progress message is shown; a body that reports a document is not a reason to."""
 
@@ -47,11 +45,13 @@ class PipeObserver:
         self._progress: Progressed | None = None
         self._progress_sent_at = 0.0
         self._held: list[FromExecutor] = []
+        self.tells_body_later = False
+        """Whether the next body that begins is not worth a message of its own."""
 
     def phase_started(self, phase: Phase) -> None:
         """A phase begins."""
         self._cell.enter(phase)
-        if phase in _TOLD_LATER:
+        if phase is Phase.VALIDATE or (phase is Phase.BODY and self.tells_body_later):
             self._hold(PhaseStarted(phase=phase))
         else:
             self.send(PhaseStarted(phase=phase))

@@ -85,6 +85,9 @@ class Slot:
     context: SpawnContext
     factory: ExecutorFactory
     log_path: Path
+    most_attempts: int | None = None
+    most_bytes: int | None = None
+    """After so many attempts, or above so much memory, an executor is replaced."""
     process: SpawnProcess | None = None
     connection: Connection | None = None
     guardian: Guardian | None = None
@@ -148,6 +151,7 @@ class Slot:
                 polled=assignment.polled,
                 execution_id=assignment.execution_id,
                 log_path=log_path,
+                is_brief=assignment.is_brief,
             )
         )
 
@@ -181,6 +185,13 @@ class Slot:
         """Have an idle executor end, to be replaced by a fresh one."""
         self.retired_at = now
         self.ask_to_stop()
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether its executor is to be replaced before it gets another attempt."""
+        return (self.most_attempts is not None and self.attempts_run >= self.most_attempts) or (
+            self.most_bytes is not None and self.memory_bytes > self.most_bytes
+        )
 
     @property
     def memory_bytes(self) -> int:

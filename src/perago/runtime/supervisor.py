@@ -12,7 +12,6 @@ import logging
 import multiprocessing
 from collections import Counter
 from collections.abc import Callable
-from typing import assert_never
 
 from perago.domain.attempt import Attempt
 from perago.domain.errors import EnvironmentUnfitError
@@ -24,25 +23,14 @@ from perago.runtime.dispatcher import Dispatcher, PollPlan
 from perago.runtime.events import WorkerEvents
 from perago.runtime.executor import ExecutorFactory
 from perago.runtime.health import HealthBoard, HealthState
+from perago.runtime.hearing import Hearing
 from perago.runtime.intake import Intake
 from perago.runtime.lease_keeper import LeaseKeeper
 from perago.runtime.leases import respawn_delay
 from perago.runtime.log_context import about
 from perago.runtime.log_retention import LogRetention
-from perago.runtime.messages import (
-    AttemptEnded,
-    FromAttempt,
-    FromExecutor,
-    PhaseEnded,
-    PhaseStarted,
-    Progressed,
-    Ready,
-    Transferred,
-    Unfit,
-)
 from perago.runtime.options import SupervisorOptions
 from perago.runtime.report_queue import ReportQueue
-from perago.runtime.shared_lease import PHASES
 from perago.runtime.slot import Assignment, Slot
 from perago.runtime.task_log import TaskLog
 from perago.runtime.waiting import Waiting
@@ -56,7 +44,6 @@ _STOP_GRACE_SECONDS = 10.0
 _LAST_CALLS_SECONDS = 5.0
 """How long after the end of a drain the orchestrator may take to hear of it."""
 
-_MESSAGES_PER_TURN = 100
 _CRASH_LOOP_DEATHS = 3
 _START_TRIES = 4
 """After so many executors that died before one was ready, something is wrong with all."""
@@ -90,7 +77,14 @@ class Supervisor:
         context = multiprocessing.get_context("spawn")
         executors = options.executors
         self._slots = [
-            Slot(number, context, factory, options.logs_directory / f"executor-{number}.log")
+            Slot(
+                number,
+                context,
+                factory,
+                options.logs_directory / f"executor-{number}.log",
+                most_attempts=options.recycle_after_attempts,
+                most_bytes=options.recycle_above_bytes,
+            )
             for number in range(executors)
         ]
         calls = make_calls or self._make_threads
@@ -107,12 +101,21 @@ class Supervisor:
             events=events,
             is_over=self._reports.holds,
         )
+        self._hearing = Hearing(
+            clock,
+            events=events,
+            intake=self._intake,
+            reports=self._reports,
+            task_log=self._task_log,
+            deaths=self._deaths,
+            ask_soon=self._ask_soon,
+        )
         self._leases = LeaseKeeper(
             orchestrator,
             clock,
             calls("lease", executors),
             events=events,
-            hear=self._take_messages,
+            hear=self._hearing.take,
             note=self._task_log.add,
         )
         self._dispatcher = Dispatcher(
@@ -131,7 +134,6 @@ class Supervisor:
         self._retention = LogRetention(
             options.logs_directory, calls("retention", 1), days=options.keep_logs_days
         )
-        self._was_ever_ready = False
         self._next_look_at_all = 0.0
         self._stop_deadline: float | None = None
 
@@ -294,92 +296,14 @@ class Supervisor:
         for slot in self._slots:
             # Death first: what a dead executor had said is then complete.
             if (looks_at_all or slot.sentinel in ready) and slot.is_dead:
-                self._take_last_messages(slot)
+                self._hearing.take_last(slot)
                 self._handle_death(slot)
             elif slot.pipe in ready:
-                self._take_messages(slot)
-            elif looks_at_all and slot.assignment is not None and slot.cell is not None:
-                self._enter(slot.assignment, slot.cell.phase)
+                self._hearing.take(slot)
+            elif looks_at_all:
+                self._hearing.look(slot)
         if self._inbox.fileno() in ready:
             self._inbox.take_all()
-
-    def _take_messages(self, slot: Slot) -> None:
-        """Take what there is, up to a bound: a talkative body must not keep the loop busy."""
-        for _ in range(_MESSAGES_PER_TURN):
-            if not self._take_message(slot):
-                return
-
-    def _take_last_messages(self, slot: Slot) -> None:
-        """Take all that an executor had said before its end: it tells how far its attempt was."""
-        while self._take_message(slot):
-            pass
-
-    def _take_message(self, slot: Slot) -> bool:
-        """Take one piece of what was said; whether there was one."""
-        messages = slot.receive()
-        for message in messages:
-            self._handle(slot, message)
-        return bool(messages)
-
-    def _handle(self, slot: Slot, message: FromExecutor) -> None:
-        if isinstance(message, Unfit):
-            raise EnvironmentUnfitError(f"an executor cannot be built: {message.reason}")
-        if isinstance(message, Ready):
-            slot.is_ready = self._was_ever_ready = True
-            self._intake.fill()
-            self._ask_soon()
-        elif slot.assignment is not None:
-            self._handle_attempt(slot, slot.assignment, message)
-
-    def _handle_attempt(self, slot: Slot, assignment: Assignment, message: FromAttempt) -> None:
-        attempt = assignment.attempt
-        match message:
-            case PhaseStarted(phase=phase):
-                self._enter(assignment, phase)
-                if phase is Phase.REPORT:
-                    self._ask_soon()
-            case PhaseEnded(phase=phase, seconds=took):
-                self._events.phase_ended(attempt, phase, took)
-            case Transferred(objects=objects, size=size):
-                self._events.transferred(attempt, objects, size)
-            case Progressed(message=text, fraction=fraction):
-                self._events.progressed(attempt, text, fraction)
-                self._task_log.add(attempt, text)
-            case AttemptEnded():
-                self._end_attempt(slot, assignment, message)
-            case _:
-                assert_never(message)
-
-    def _enter(self, assignment: Assignment, phase: Phase) -> None:
-        """An attempt is in this phase; told once, also where its message comes later."""
-        told = assignment.told_phase
-        if told is None or PHASES.index(phase) > PHASES.index(told):
-            assignment.phase = assignment.told_phase = phase
-            self._events.phase_started(assignment.attempt, phase)
-
-    def _end_attempt(self, slot: Slot, assignment: Assignment, end: AttemptEnded) -> None:
-        attempt, now = assignment.attempt, self._clock.elapsed()
-        if not end.is_reported:
-            self._reports.add(attempt, end.outcome)
-        slot.assignment = None
-        slot.deaths_in_a_row = 0
-        slot.attempts_run += 1
-        slot.last_used = now
-        self._intake.learn(attempt.task_name, now - assignment.began)
-        self._deaths.forgive(attempt)
-        if end.changes is not None:
-            self._events.changes_found(attempt, end.changes)
-        self._events.attempt_ended(attempt, end.outcome)
-        if self._is_used_up(slot):
-            slot.retire(now)
-        self._intake.fill()
-        self._ask_soon()
-
-    def _is_used_up(self, slot: Slot) -> bool:
-        most, bound = self._options.recycle_after_attempts, self._options.recycle_above_bytes
-        return (most is not None and slot.attempts_run >= most) or (
-            bound is not None and slot.memory_bytes > bound
-        )
 
     # -- deaths
 
@@ -396,7 +320,10 @@ class Supervisor:
         self._intake.fill()
         if assignment is not None:
             self._settle_dead_attempt(assignment, how)
-        elif not was_ready and not self._was_ever_ready and slot.deaths_in_a_row >= _START_TRIES:
+        elif (
+            not (was_ready or self._hearing.was_anybody_ready)
+            and slot.deaths_in_a_row >= _START_TRIES
+        ):
             raise EnvironmentUnfitError(
                 f"executors die while starting: {how}", hint=f"see {slot.log_path}"
             )
@@ -434,7 +361,7 @@ class Supervisor:
                 continue
             slot.cancel(self._clock.elapsed())
             slot.kill()
-            self._take_last_messages(slot)
+            self._hearing.take_last(slot)
             if slot.assignment is None:  # it had ended in time
                 continue
             slot.assignment = None
