@@ -7,6 +7,7 @@ kill takes Spark's JVM and forked children along), and dies with its supervisor.
 from __future__ import annotations
 
 import ctypes
+import gc
 import io
 import multiprocessing
 import os
@@ -79,6 +80,8 @@ def executor_main(
         observer.send(Unfit(reason=str(error)))
         return
     set_up_executor_logging(kit.log_level, kit.log_stream, descriptor=workers_stderr)
+    # What was imported stays: no garbage collection need look through it, attempt after attempt.
+    gc.freeze()
     observer.send(Ready())
     try:
         _serve(connection, observer, kit, SharedLease(lease_cell))

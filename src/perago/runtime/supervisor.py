@@ -8,6 +8,7 @@ never waits for the orchestrator: calls are made beside it (`calls.py`).
 
 from __future__ import annotations
 
+import gc
 import logging
 import multiprocessing
 from collections import Counter
@@ -144,6 +145,7 @@ class Supervisor:
 
     def run(self, is_done: Callable[[], bool]) -> None:
         """Work until `is_done`, or until a requested stop has drained."""
+        gc.freeze()  # what was imported stays: no garbage collection need look through it
         try:
             for slot in self._slots:
                 slot.spawn()
