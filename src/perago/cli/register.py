@@ -25,8 +25,9 @@ HELP = help_text(
     },
     "Only what differs is written; a second call has nothing to do. Fields that the server fills "
     "in by itself are no differences. Where the server has a newer version of a workflow than the "
-    "code, or a lease is too short for any publication, everything is refused. The orchestrator is "
-    "the one that the settings choose (PERAGO_CONDUCTOR_URL or CONDUCTOR_SERVER_URL).",
+    "code, everything is refused. "
+    "The orchestrator is the one that the settings choose (PERAGO_CONDUCTOR_URL or "
+    "CONDUCTOR_SERVER_URL).",
 )
 
 

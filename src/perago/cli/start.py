@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from perago.authoring import AnyTask
     from perago.bootstrap import Application, Batch, Observation, Worker
+    from perago.domain.attempt import Attempt
     from perago.runtime.health import HealthBoard
     from perago.runtime.supervisor import Supervisor
     from perago.settings import Settings
@@ -28,17 +29,17 @@ HELP = help_text(
     {
         "perago start flights.py -j 4": "four attempts at a time",
         "perago start jobs.etl jobs.ml": "the tasks of several modules",
-        "perago start flights.py --limit train=1": "one `train` at a time, whatever is free",
-        "perago start flights.py --once": "run what is queued now, then end",
+        "perago start flights.py --limit train=1": "never two attempts of `train` at a time",
+        "perago start flights.py --once": "end when nothing is queued any more",
         "perago start flights.py --http-port 8080": "with /livez, /readyz and /metrics",
     },
     "The tasks must be registered (`perago register`). SIGTERM or Ctrl-C stops polling and lets "
     "running attempts finish for PERAGO_SHUTDOWN_GRACE_SECONDS; what is not done then is reported "
-    "as failed, to be retried, except inside a publish call, which only its response time-out can "
-    "decide. A second signal hurries. The exit code is 0 then.",
+    "as failed, to be retried, except inside a publish call on lakeFS, which only its response "
+    "time-out can decide. A second signal hurries. The exit code is 0 then.",
     "A worker locks its workspace root (PERAGO_WORKSPACE_ROOT): give every worker of a host its "
-    "own. While the orchestrator does not answer, the worker waits for it; what runs goes on until "
-    "its lease is over.",
+    "own. While the orchestrator does not answer, the worker waits for it (not with --once or "
+    "--max-tasks, at the start); what runs goes on until its lease is over.",
 )
 
 _log = logging.getLogger(__name__)
@@ -205,20 +206,26 @@ class _Start:
         """Report what an earlier worker of this root died over, so that nobody waits for its
         lease; unless somebody else has it now.
         """
-        from perago.domain.attempt import decide_staleness
+        from perago.runtime.log_context import about
 
         for attempt in worker.swept:
             if self._stop.is_requested:
                 return
-            try:
-                snapshot = self._application.impatient_orchestrator.snapshot(attempt.task_id)
-            except PeragoError as error:
-                name = attempt.reference_name
-                _log.warning("cannot look at what was left of %s: %s", name, error.message)
-                continue
-            if decide_staleness(attempt, snapshot) is None:
-                _log.warning("%s was left by a worker that died", attempt.reference_name)
-                worker.supervisor.fail_for_dead_worker(attempt)
+            with about(attempt):
+                self._settle(attempt, worker.supervisor)
+
+    def _settle(self, attempt: Attempt, supervisor: Supervisor) -> None:
+        from perago.domain.attempt import decide_staleness
+
+        name = attempt.reference_name
+        try:
+            snapshot = self._application.impatient_orchestrator.snapshot(attempt.task_id)
+        except PeragoError as error:
+            _log.warning("cannot look at what was left of %s: %s", name, error.message)
+            return
+        if decide_staleness(attempt, snapshot) is None:
+            _log.warning("%s was left by a worker that died", name)
+            supervisor.fail_for_dead_worker(attempt)
 
 
 class _Stop:

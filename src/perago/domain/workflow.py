@@ -32,7 +32,8 @@ class PolledTask:
     """An attempt that was handed to a worker, with its input and its time limits.
 
     `lease_seconds` is the TaskDef's responseTimeoutSeconds: without a heartbeat for that long,
-    the attempt times out. `timeout_seconds` bounds the whole attempt; None is no bound.
+    the attempt times out. `timeout_seconds` is what is left for the whole attempt, from this poll
+    on; None is no bound.
     """
 
     attempt: Attempt

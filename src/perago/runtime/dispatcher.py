@@ -81,6 +81,8 @@ class Dispatcher:
         self._turn = 0
         self._empty_in_a_row = 0
         self._failed_in_a_row = 0
+        self._failed_at = 0.0
+        self._changed_at = 0.0
         self._next_reminder = 0.0
         self._next_ask = 0.0
         self.answered_at: float | None = None
@@ -112,6 +114,7 @@ class Dispatcher:
     def ask_soon(self) -> None:
         """Something changed that may have scheduled an attempt, or freed a slot."""
         self._empty_in_a_row = 0
+        self._changed_at = self._clock.elapsed()
         if not self._failed_in_a_row:
             self._next_ask = 0.0
 
@@ -121,7 +124,10 @@ class Dispatcher:
             return
         free -= sum(poll.count for poll in self._open)
         names = tuple(name for name in self._plan.task_names if self._room_for(name, running) > 0)
-        if free <= 0 or not names:
+        if free <= 0:
+            return
+        if not names:  # each is at its limit, until an attempt ends
+            self._next_ask = self._clock.elapsed() + _LONGEST_PAUSE_SECONDS
             return
         if self._waits_at_server(names, free):
             self._ask_and_wait(names, free)
@@ -181,7 +187,7 @@ class Dispatcher:
         self._open.remove(poll)
         now = self._clock.elapsed()
         if isinstance(answer, PeragoError):
-            self._back_off(answer, now)
+            self._back_off(poll, answer, now)
             return
         if self._failed_in_a_row:
             _log.info("the orchestrator answers again")
@@ -193,7 +199,8 @@ class Dispatcher:
             self._next_ask = 0.0
             self._receive(answer, poll.began)
         elif poll.wait_seconds == 0:
-            self._empty_in_a_row += 1
+            # One that was sent before the last change says nothing of what came by it.
+            self._empty_in_a_row += poll.began >= self._changed_at
             self._next_ask = now + self._pause()
 
     def _pause(self) -> float:
@@ -203,8 +210,11 @@ class Dispatcher:
         power = min(self._empty_in_a_row - 1, 20)
         return min(_FIRST_PAUSE_SECONDS * _PAUSE_GROWTH**power, _LONGEST_PAUSE_SECONDS)
 
-    def _back_off(self, error: PeragoError, now: float) -> None:
-        self._failed_in_a_row += 1
+    def _back_off(self, poll: _Poll, error: PeragoError, now: float) -> None:
+        # Polls that failed side by side are one failure.
+        if poll.began >= self._failed_at:
+            self._failed_in_a_row += 1
+        self._failed_at = now
         self.error = error.message
         self._events.poll_failed(error.message)
         pause = min(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from perago.domain.errors import EnvironmentUnfitError
-from perago.domain.outcome import Phase
+from perago.domain.outcome import Completed, Phase
 from perago.ports import Clock
 from perago.runtime.deaths import DeathRecord
 from perago.runtime.events import WorkerEvents
@@ -66,17 +66,18 @@ class Hearing:
 
     def take_last(self, slot: Slot) -> None:
         """Take all that an executor had said before its end, and where it was when it ended."""
+        slot.is_gone = True  # what it says last makes no room in it
         while self._take_piece(slot):
             pass
-        assignment, cell = slot.assignment, slot.cell
-        if assignment is not None and cell is not None and _is_later(cell.phase, assignment.phase):
-            assignment.phase = cell.phase
+        if slot.assignment is not None and slot.cell is not None:
+            self._enter(slot.assignment, slot.cell.phase)
 
     def look(self, slot: Slot) -> None:
         """See where an attempt is that was expected to be over, and has said nothing yet."""
         assignment, cell = slot.assignment, slot.cell
         if assignment is not None and cell is not None and assignment.told_phase is None:
             self._enter(assignment, cell.phase)
+            self._intake.fill()  # what was polled for its slot need not wait for it
 
     def _take_piece(self, slot: Slot) -> bool:
         """Take one piece of what was said; whether there was one."""
@@ -129,7 +130,8 @@ class Hearing:
         slot.deaths_in_a_row = 0
         slot.attempts_run += 1
         slot.last_used = now
-        self._intake.learn(attempt.task_name, now - assignment.began)
+        if isinstance(end.outcome, Completed):
+            self._intake.learn(attempt.task_name, now - assignment.began)
         self._deaths.forgive(attempt)
         if end.changes is not None:
             self._events.changes_found(attempt, end.changes)

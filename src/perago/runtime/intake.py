@@ -27,6 +27,7 @@ from perago.runtime.attempt_logs import attempt_log_path
 from perago.runtime.calls import Calls
 from perago.runtime.events import WorkerEvents
 from perago.runtime.leases import start_lease
+from perago.runtime.log_context import about
 from perago.runtime.options import SupervisorOptions
 from perago.runtime.slot import Assignment, Slot
 
@@ -48,6 +49,7 @@ class _Waiting:
 
     polled: PolledTask
     polled_at: float
+    received_at: float
 
     @property
     def task_id(self) -> TaskId:
@@ -122,14 +124,13 @@ class Intake:
             if running is not None:
                 self._receive_again(running, polled)
             elif self._is_over(task_id):
-                name = polled.attempt.reference_name
-                _log.warning("%s was delivered again while its end is reported", name)
+                self._warn(polled.attempt, "was delivered again while its end is reported")
             elif self._is_closed:
                 self._hand_back(polled.attempt)
             else:
                 # Delivered again before it began: only the last delivery counts.
                 self._waiting = [one for one in self._waiting if one.task_id != task_id]
-                self._waiting.append(_Waiting(polled, polled_at))
+                self._waiting.append(_Waiting(polled, polled_at, self._clock.elapsed()))
         self.fill()
 
     def fill(self) -> None:
@@ -147,8 +148,9 @@ class Intake:
         late = [
             waiting
             for waiting in self._waiting
-            if now - waiting.polled_at
-            > min(waiting.polled.lease_seconds / _WAITING_SHARE, _WAITING_SECONDS)
+            # The lease runs from the poll on, which may have waited at the server.
+            if now - waiting.polled_at > waiting.polled.lease_seconds / _WAITING_SHARE
+            or now - waiting.received_at > _WAITING_SECONDS
         ]
         for waiting in late:
             self._waiting.remove(waiting)
@@ -168,7 +170,7 @@ class Intake:
     def _receive_again(self, slot: Slot, polled: PolledTask) -> None:
         """The task that runs in a slot was delivered again: it is run once."""
         assert slot.assignment is not None
-        _log.warning("%s was delivered again while it runs", polled.attempt.reference_name)
+        self._warn(polled.attempt, "was delivered again while it runs")
         if slot.assignment.cancelled_at is None:
             slot.adopt(polled)
         else:  # what runs was given up already; two never run side by side
@@ -204,8 +206,12 @@ class Intake:
         def take(answer: PeragoError | None) -> None:
             self._handing_back -= 1
             if isinstance(answer, PeragoError):
-                name = attempt.reference_name
-                _log.warning("cannot hand %s back, its lease decides: %s", name, answer.message)
+                why = f"cannot be handed back, its lease decides: {answer.message}"
+                self._warn(attempt, why)
 
         self._handing_back += 1
         self._calls.submit(lambda: self._orchestrator.hand_back(attempt), take)
+
+    def _warn(self, attempt: Attempt, what: str) -> None:
+        with about(attempt):
+            _log.warning("%s %s", attempt.reference_name, what)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from perago.domain.attempt import Attempt
 from perago.domain.execution import Execution
 
 Fields = Mapping[str, str | int]
@@ -35,17 +36,23 @@ class _Process:
     fields: Fields = _NOTHING
 
 
-def fields_of(execution: Execution) -> Fields:
-    """What each line about an execution says of it; what it does not have is left out."""
-    attempt = execution.attempt
+def fields_of(subject: Execution | Attempt) -> Fields:
+    """What each line about an execution, or an attempt that has none here, says of it; what it
+    does not have is left out.
+    """
+    attempt = subject if isinstance(subject, Attempt) else subject.attempt
     fields: dict[str, str | int] = {
         "workflow": attempt.workflow_id,
         "task": attempt.task_id,
         "task_name": attempt.task_name,
         "reference": attempt.reference_name,
         "retry": attempt.retry_count,
-        "execution": execution.execution_id,
     }
+    return fields if isinstance(subject, Attempt) else fields | _fields_of_execution(subject)
+
+
+def _fields_of_execution(execution: Execution) -> dict[str, str | int]:
+    fields: dict[str, str | int] = {"execution": execution.execution_id}
     if execution.input_ref is not None:
         fields["input_ref"] = execution.input_ref
     branch = execution.staging_branch
@@ -60,9 +67,9 @@ def current_fields() -> Fields:
 
 
 @contextmanager
-def about(execution: Execution) -> Iterator[None]:
-    """What is logged in this block, by this thread, is about this execution."""
-    token = _of_block.set(fields_of(execution))
+def about(subject: Execution | Attempt) -> Iterator[None]:
+    """What is logged in this block, by this thread, is about this execution or attempt."""
+    token = _of_block.set(fields_of(subject))
     try:
         yield
     finally:

@@ -11,11 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from perago.domain.attempt import Attempt
-from perago.domain.errors import PeragoError
+from perago.domain.errors import (
+    NotFoundInOrchestratorError,
+    OrchestratorUnavailableError,
+    PeragoError,
+)
 from perago.domain.ids import TaskId
 from perago.domain.outcome import Outcome
 from perago.ports import Clock, Orchestrator
 from perago.runtime.calls import Calls
+from perago.runtime.log_context import about
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +37,7 @@ class _Report:
     due: float
     give_up: float
     tries: int = 0
+    is_refused: bool = False
 
 
 class ReportQueue:
@@ -58,8 +64,9 @@ class ReportQueue:
 
     @property
     def unheard(self) -> int:
-        """How many reports were sent, and not heard yet."""
-        return len(self._under_way) + sum(report.tries > 0 for report in self._waiting)
+        """How many reports were sent and not heard yet; not those that were heard and refused."""
+        silent = sum(report.tries > 0 and not report.is_refused for report in self._waiting)
+        return len(self._under_way) + silent
 
     def holds(self, task_id: TaskId) -> bool:
         """Whether the end of this task is still to be reported, or heard."""
@@ -106,8 +113,13 @@ class ReportQueue:
         self._calls.submit(send, take)
 
     def _try_again(self, report: _Report, error: PeragoError) -> None:
-        _log.warning("cannot report %s: %s", report.attempt.reference_name, error.message)
+        with about(report.attempt):
+            _log.warning("cannot report %s: %s", report.attempt.reference_name, error.message)
+        if isinstance(error, NotFoundInOrchestratorError):
+            return  # it was removed: there is nobody to tell
         now = self._clock.elapsed()
         pause = min(_TRY_AGAIN_SECONDS * 2.0**report.tries, _LONGEST_PAUSE_SECONDS)
         if now + pause < report.give_up:
-            self._waiting.append(replace(report, due=now + pause, tries=report.tries + 1))
+            is_refused = not isinstance(error, OrchestratorUnavailableError)
+            again = replace(report, due=now + pause, tries=report.tries + 1, is_refused=is_refused)
+            self._waiting.append(again)

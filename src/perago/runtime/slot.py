@@ -63,6 +63,11 @@ class Assignment:
         return self.phase in (Phase.REPORT, Phase.CLEANUP)
 
     @property
+    def is_still_brief(self) -> bool:
+        """Whether it was expected to be over in no time, and nothing was seen of it since."""
+        return self.is_brief and self.told_phase is None
+
+    @property
     def needs_lease(self) -> bool:
         """Whether the lease must still be kept: until the orchestrator has heard the outcome."""
         return self.cancelled_at is None and self.phase is not Phase.CLEANUP
@@ -93,6 +98,8 @@ class Slot:
     guardian: Guardian | None = None
     cell: AttemptCell | None = None
     is_ready: bool = False
+    is_gone: bool = False
+    """Whether its process ended, though it is not buried yet."""
     retired_at: float | None = None
     attempts_run: int = 0
     assignment: Assignment | None = None
@@ -107,13 +114,14 @@ class Slot:
     @property
     def is_idle(self) -> bool:
         """Whether it can take an attempt."""
-        return self.is_ready and not self.is_retiring and self.assignment is None
+        can_run = self.is_ready and not self.is_retiring and not self.is_gone
+        return can_run and self.assignment is None
 
     @property
     def is_finishing(self) -> bool:
-        """Whether its attempt is decided, or a brief one, and will soon make room."""
+        """Whether its attempt is decided, or as brief as it should be, and will soon make room."""
         return self.assignment is not None and (
-            self.assignment.is_decided or self.assignment.is_brief
+            self.assignment.is_decided or self.assignment.is_still_brief
         )
 
     def spawn(self) -> None:
@@ -136,7 +144,7 @@ class Slot:
         theirs.close()
         self.connection = ours
         self.pipe, self.sentinel = ours.fileno(), self.process.sentinel
-        self.is_ready, self.retired_at = False, None
+        self.is_ready, self.is_gone, self.retired_at = False, False, None
         self.attempts_run = 0
 
     def assign(self, assignment: Assignment, log_path: Path) -> None:

@@ -1,9 +1,9 @@
 """The supervisor: polls for free slots, keeps leases, and replaces executors that die.
 
-Invariants: an attempt is polled only when a slot is free for it; its lease is renewed here, in a
-process that no body can stall; an attempt whose lease is lost is told so before anything else,
-then killed, and reports nothing; a dead executor's attempt is reported at once. The loop itself
-never waits for the orchestrator: calls are made beside it (`calls.py`).
+Invariants: an attempt is polled only when a slot is free for it, or about to be; its lease is
+renewed here, in a process that no body can stall; an attempt whose lease is lost is told so before
+anything else, then killed, and reports nothing; a dead executor's attempt is reported at once. The
+loop itself never waits for the orchestrator: calls are made beside it (`calls.py`).
 """
 
 from __future__ import annotations
@@ -219,6 +219,7 @@ class Supervisor:
             if slot.assignment is not None:
                 self._leases.keep(slot, slot.assignment)
         if self._stop_deadline is not None and now >= self._stop_deadline:
+            self._intake.close()
             self._abandon_all("the worker was stopped")
             self._reports.send_due()
             self._reports.forget_delayed()
@@ -364,7 +365,7 @@ class Supervisor:
             slot.cancel(self._clock.elapsed())
             slot.kill()
             self._hearing.take_last(slot)
-            if slot.assignment is None:  # it had ended in time
+            if slot.assignment is not assignment:  # it had ended in time
                 continue
             slot.assignment = None
             self._collect(assignment)

@@ -139,14 +139,14 @@ class WorkerProcess(AbstractContextManager["WorkerProcess"]):
         self.process.kill()
         self.process.wait()
 
-    def end(self) -> int:
+    def end(self, within: float = PATIENCE_SECONDS) -> int:
         """Wait for its end, and give the exit code."""
-        return self.process.wait(timeout=PATIENCE_SECONDS)
+        return self.process.wait(timeout=within)
 
-    def stop(self) -> int:
-        """Ask it to stop, and wait."""
+    def stop(self, within: float = PATIENCE_SECONDS) -> int:
+        """Ask it to stop, and wait; it fails where it takes longer than it may."""
         self.signal(signal.SIGTERM)
-        return self.end()
+        return self.end(within)
 
     def __exit__(
         self,

@@ -88,11 +88,18 @@ def test_a_worker_for_two_attempts_leaves_the_third(site: Site) -> None:
     assert statuses == ["COMPLETED", "COMPLETED", "SCHEDULED"]
 
 
-def test_a_limited_task_runs_one_at_a_time_in_fresh_executors(site: Site, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "bound",
+    [{"PERAGO_RECYCLE_AFTER_ATTEMPTS": "1"}, {"PERAGO_RECYCLE_ABOVE_MEMORY": "1MB"}],
+    ids=["attempts", "memory"],
+)
+def test_a_limited_task_runs_one_at_a_time_in_fresh_executors(
+    site: Site, tmp_path: Path, bound: dict[str, str]
+) -> None:
     witness = tmp_path / "witness"
     params: JsonObject = {"seconds": 0.2, "witness": str(witness)}
     limit = f"plain_{site.mark}=1"
-    with site.worker("-j", "2", "--limit", limit, PERAGO_RECYCLE_AFTER_ATTEMPTS="1") as worker:
+    with site.worker("-j", "2", "--limit", limit, **bound) as worker:
         worker.wait_until_ready()
         started = [site.start_raw("plain", f"one-{n}", {"params": params}) for n in range(4)]
         site.complete(started)

@@ -21,6 +21,9 @@ pytestmark = [pytest.mark.conductor, pytest.mark.lakefs, pytest.mark.timeout(900
 
 IN_PROGRESS = AttemptStatus.IN_PROGRESS
 _LOAD = 6
+_AFTER_THE_GRACE = 18.0
+"""What a worker may take beside its grace (docs/how-to/deploy.md)."""
+_SLOW_MACHINE = 30.0
 
 
 class Load:
@@ -59,12 +62,12 @@ def stop_under_load(site: Site, dice: random.Random, times: int) -> str:
     load = Load(site)
     for number in range(times):
         load.top_up()
-        grace = "60" if number % 2 == 0 else "0"
-        with site.worker("-j", "2", PERAGO_SHUTDOWN_GRACE_SECONDS=grace) as worker:
+        grace = 60 if number % 2 == 0 else 0
+        with site.worker("-j", "2", PERAGO_SHUTDOWN_GRACE_SECONDS=str(grace)) as worker:
             worker.wait_until_ready()
             wait_until(load.is_running, "an attempt runs")
             time.sleep(dice.uniform(0, 1))
-            assert worker.stop() == 0, worker.said
+            assert worker.stop(grace + _AFTER_THE_GRACE + _SLOW_MACHINE) == 0, worker.said
             assert "Traceback" not in worker.said
         wait_until(lambda: processes_of_site(site.mark) == [], "nothing of it is left")
     with site.worker("-j", "2") as worker:
@@ -90,10 +93,12 @@ def test_sigterm_under_load_fifty_times(
     record_property(FIGURE, f"seed {seed}: {stop_under_load(site, random.Random(seed), times=50)}")
 
 
-def test_an_idle_worker_ends_when_told(site: Site) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda one: one.name)
+def test_an_idle_worker_ends_when_told(site: Site, number: signal.Signals) -> None:
     with site.worker("-j", "2") as worker:
         (state,) = site.complete([site.start_raw("plain", "first", {"params": {}})])
-        assert worker.stop() == 0, worker.said
+        worker.signal(number)
+        assert worker.end(_AFTER_THE_GRACE + _SLOW_MACHINE) == 0, worker.said
 
     assert "the worker ended" in worker.said
     assert state.tasks[-1].output.keys() == {"result"}

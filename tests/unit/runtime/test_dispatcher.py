@@ -211,3 +211,43 @@ def test_out_of_work_means_that_every_queue_was_looked_at() -> None:
     assert not scene.dispatcher.found_nothing
     scene.turn(1)
     assert scene.dispatcher.found_nothing
+
+
+def test_a_look_from_before_the_last_change_does_not_say_that_there_is_nothing() -> None:
+    scene = Scene("a")
+    scene.ask(1)
+    scene.clock.advance(0.01)
+    scene.dispatcher.ask_soon()  # a report was heard: its successor may be queued
+    scene.calls.answer()
+    assert not scene.dispatcher.found_nothing
+
+    scene.clock.advance(1.0)
+    scene.turn(1)
+    assert scene.dispatcher.found_nothing
+
+
+def test_tasks_at_their_limit_are_not_asked_for_again_at_once() -> None:
+    scene = Scene("a", limits={"a": 1})
+    scene.ask(1, Counter(a=1))
+    assert scene.calls.held == []
+    assert scene.dispatcher.due > scene.clock.elapsed(), "the loop would never rest"
+
+
+def test_a_second_slot_is_asked_for_while_a_poll_for_the_first_is_open() -> None:
+    scene = Scene("a")
+    scene.orchestrator.queued = {"a": 2}
+    scene.ask(1)
+    scene.ask(2)
+    scene.calls.answer()
+    assert scene.orchestrator.asked == [(("a",), 1, 0.0), (("a",), 1, 0.0)]
+    assert scene.received == ["a", "a"]
+
+
+def test_polls_that_fail_side_by_side_are_one_failure() -> None:
+    scene = Scene("a")
+    scene.orchestrator.is_down = True
+    for free in (1, 2, 3, 4):
+        scene.ask(free)
+    scene.clock.advance(0.1)
+    scene.calls.answer()
+    assert scene.dispatcher.due <= scene.clock.elapsed() + 1.0

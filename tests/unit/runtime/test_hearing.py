@@ -177,4 +177,24 @@ def test_where_a_dead_executor_was_is_known_though_it_did_not_say(brief: Scene) 
     brief.hearing.take_last(brief.slot)
 
     assert brief.assignment.phase is Phase.BODY
-    assert brief.told.words == []
+    assert brief.told.words == ["body begins"]
+
+
+def test_one_that_is_not_brief_after_all_keeps_no_room(brief: Scene) -> None:
+    brief.slot.is_ready = True
+    brief.enter_body()
+    assert brief.slot.is_finishing
+
+    brief.seen()
+
+    assert not brief.slot.is_finishing
+
+
+def test_the_last_words_of_a_dead_executor_make_no_room_in_it(brief: Scene) -> None:
+    brief.slot.is_ready = True
+    brief.executor.send(DONE)
+
+    brief.hearing.take_last(brief.slot)
+
+    assert brief.slot.assignment is None
+    assert not brief.slot.is_idle

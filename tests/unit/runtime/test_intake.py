@@ -40,6 +40,7 @@ class Scene:
     def __init__(self, slots: int, *, max_attempts: int | None = None) -> None:
         self.orchestrator = RecordingOrchestrator()
         self.over: set[TaskId] = set()
+        self.clock = FakeClock()
         context = multiprocessing.get_context("spawn")
         self.slots = [Slot(number, context, no_kit, Path("unused")) for number in range(slots)]
         for slot in self.slots:
@@ -56,7 +57,7 @@ class Scene:
                 max_attempts=max_attempts,
             ),
             orchestrator=self.orchestrator,
-            clock=FakeClock(),
+            clock=self.clock,
             calls=InlineCalls(),
             events=IgnoredEvents(),
             is_over=self.over.__contains__,
@@ -139,10 +140,11 @@ def test_what_waits_too_long_is_handed_back() -> None:
     scene = Scene(1)
     scene.receive("a")
     scene.finish(0)
-    scene.receive("b", at=10.0)
-    scene.intake.give_up_waiting(15.0)
+    received = scene.clock.elapsed()
+    scene.receive("b", at=received - 4.0)  # a poll that waited at the server
+    scene.intake.give_up_waiting(received + 5.0)
     assert scene.orchestrator.handed_back == []
-    scene.intake.give_up_waiting(15.1)
+    scene.intake.give_up_waiting(received + 5.1)
     assert scene.orchestrator.handed_back == ["b/1"]
 
 
@@ -150,10 +152,11 @@ def test_a_short_lease_is_not_spent_on_waiting() -> None:
     scene = Scene(1)
     scene.receive("a")
     scene.finish(0)
-    scene.intake.receive([polled("b", lease_seconds=8.0)], 10.0)
-    scene.intake.give_up_waiting(12.0)
+    now = scene.clock.elapsed()
+    scene.intake.receive([polled("b", lease_seconds=8.0)], now)
+    scene.intake.give_up_waiting(now + 2.0)
     assert scene.orchestrator.handed_back == []
-    scene.intake.give_up_waiting(12.1)
+    scene.intake.give_up_waiting(now + 2.1)
     assert scene.orchestrator.handed_back == ["b/1"]
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from perago.domain.attempt import Attempt
-from perago.domain.errors import OrchestratorUnavailableError
+from perago.domain.errors import (
+    NotFoundInOrchestratorError,
+    OrchestratorError,
+    OrchestratorUnavailableError,
+)
 from perago.domain.ids import TaskId, WorkflowId
 from perago.domain.outcome import Failed, Outcome, Phase
 from perago.runtime.report_queue import ReportQueue
@@ -17,17 +21,18 @@ FAILED = Failed(reason="died", phase=Phase.BODY)
 
 
 class FlakyOrchestrator(MemoryOrchestrator):
-    """Answers only after so many silences."""
+    """Answers only after so many silences, or other errors."""
 
     def __init__(self, clock: FakeClock, silences: int) -> None:
         super().__init__(clock)
         self.silences = silences
+        self.error: OrchestratorError = OrchestratorUnavailableError("no answer")
         self.heard: list[Outcome] = []
 
     def report(self, attempt: Attempt, outcome: Outcome) -> None:
         if self.silences > 0:
             self.silences -= 1
-            raise OrchestratorUnavailableError("no answer")
+            raise self.error
         self.heard.append(outcome)
 
 
@@ -83,6 +88,27 @@ def test_what_is_not_heard_is_counted_and_known_by_its_task() -> None:
     clock.advance(60)
     reports.send_due()
     assert (reports.unheard, reports.holds(ATTEMPT.task_id)) == (0, False)
+
+
+def test_a_report_that_is_refused_is_tried_again_and_keeps_nobody_from_polling() -> None:
+    reports, orchestrator, clock = queue(silences=1)
+    orchestrator.error = OrchestratorError("not with this key")
+    reports.add(ATTEMPT, FAILED)
+
+    reports.send_due()
+    assert (reports.unheard, reports.is_empty) == (0, False)
+    clock.advance(60)
+    reports.send_due()
+    assert (orchestrator.heard, reports.is_empty) == ([FAILED], True)
+
+
+def test_of_a_task_that_was_removed_nobody_is_told() -> None:
+    reports, orchestrator, _ = queue(silences=1)
+    orchestrator.error = NotFoundInOrchestratorError("there is no such task")
+    reports.add(ATTEMPT, FAILED)
+
+    reports.send_due()
+    assert reports.is_empty
 
 
 def test_lasting_silence_is_left_to_the_lease() -> None:

@@ -52,6 +52,33 @@ def test_pyproject_is_read_when_there_is_no_project_file(tmp_path: Path) -> None
     assert resolve(tmp_path).settings.spark_conf == {}
 
 
+def test_what_conductors_own_sdks_read_is_honoured(tmp_path: Path) -> None:
+    settings = resolve(
+        tmp_path,
+        CONDUCTOR_SERVER_URL="http://conductor.example.com:8080/api",
+        CONDUCTOR_AUTH_KEY="who",
+        CONDUCTOR_AUTH_SECRET="not told",
+    ).settings
+
+    assert settings.orchestrator == "conductor"
+    assert settings.conductor_auth_key == "who"
+    assert settings.conductor_auth_secret is not None
+    assert settings.conductor_auth_secret.get_secret_value() == "not told"
+    assert "not told" not in repr(settings)
+
+
+def test_the_key_of_one_server_is_not_sent_to_another(tmp_path: Path) -> None:
+    settings = resolve(
+        tmp_path,
+        PERAGO_CONDUCTOR_URL="http://other.example.com",
+        CONDUCTOR_SERVER_URL="http://conductor.example.com:8080/api",
+        CONDUCTOR_AUTH_KEY="who",
+        CONDUCTOR_AUTH_SECRET="not told",
+    ).settings
+
+    assert (settings.conductor_auth_key, settings.conductor_auth_secret) == (None, None)
+
+
 def test_an_empty_variable_is_an_unset_one(tmp_path: Path) -> None:
     assert resolve(tmp_path, PERAGO_BRANCH="").settings.branch == "main"
 

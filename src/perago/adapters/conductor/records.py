@@ -94,13 +94,25 @@ def build_polled_task(found: JsonObject, asked: Asked) -> PolledTask:
     definition = record.object("taskDefinition") or Record(
         record.object("workflowTask"), asked
     ).object("taskDefinition")
-    timeout = definition.get("timeoutSeconds")
     return PolledTask(
         attempt=build_attempt(record),
         input=record.object("inputData"),
         lease_seconds=float(record.number("responseTimeoutSeconds")),
-        timeout_seconds=float(timeout) if isinstance(timeout, int) and timeout > 0 else None,
+        timeout_seconds=_seconds_left(record, definition),
     )
+
+
+def _seconds_left(record: Record, definition: JsonObject) -> float | None:
+    """What is left of the task's overall time, which runs from its first poll; None is no end."""
+    timeout = definition.get("timeoutSeconds")
+    if not isinstance(timeout, int) or timeout <= 0:
+        return None
+    if definition.get("timeoutPolicy") == "ALERT_ONLY":  # the server only takes note of it
+        return None
+    # Both by the server's clock: the first poll, and this one, which updated the task.
+    first, now = record.moment("startTime"), record.moment("updateTime")
+    used = (now - first).total_seconds() if first is not None and now is not None else 0.0
+    return max(0.0, timeout - max(0.0, used))
 
 
 def build_snapshot(workflow: JsonObject, task_id: TaskId, asked: Asked) -> AttemptSnapshot | None:

@@ -74,7 +74,11 @@ class AttemptSpans:
         running = self._running.get(attempt.task_id)
         if running is None:
             return
-        running.phase_began = running.last = max(running.last, time.time_ns())
+        if running.phase_span is not None:  # its end was never told
+            running.last = max(running.last, time.time_ns())
+            running.phase_span.end(running.last)
+        # Phases follow each other at once, and may be told of together when all are over.
+        running.phase_began = running.last
         running.phase_span = self._tracer.start_span(
             phase.value,
             context=set_span_in_context(running.span),

@@ -66,13 +66,21 @@ class HandBackContract:
     def test_the_overall_time_out_runs_from_the_first_poll(self, bench: OrchestratorBench) -> None:
         bench.start_one(timeoutSeconds=bench.lease_seconds * 2, retryCount=1)
         given = bench.take().attempt
-        bench.advance(bench.lease_seconds)
+        bench.advance(bench.lease_seconds * 0.8)
         bench.orchestrator.hand_back(given)
-        taken = bench.take().attempt
-        bench.advance(bench.lease_seconds * 0.6)
+        polled = bench.take()
+        taken = polled.attempt
+        assert taken.task_id == given.task_id
+        assert polled.timeout_seconds is not None
+        assert polled.timeout_seconds <= bench.lease_seconds * 1.3, "what is left of it is told"
+        bench.advance(bench.lease_seconds * 0.7)
         bench.orchestrator.heartbeat(taken)
-        bench.advance(bench.lease_seconds * 0.6)
+        bench.advance(bench.lease_seconds * 0.7)
         bench.eventually(lambda: bench.status(taken) is AttemptStatus.TIMED_OUT)
+
+    def test_an_overall_time_that_only_alerts_is_no_bound(self, bench: OrchestratorBench) -> None:
+        bench.start_one(timeoutSeconds=bench.lease_seconds * 2, timeoutPolicy="ALERT_ONLY")
+        assert bench.take().timeout_seconds is None
 
     def test_a_stale_giver_takes_nothing_from_the_new_holder(
         self, bench: OrchestratorBench

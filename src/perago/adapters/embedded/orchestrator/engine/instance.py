@@ -13,6 +13,8 @@ from datetime import datetime
 from perago.adapters.embedded.orchestrator.engine.definitions import (
     SimpleStep,
     StepType,
+    TaskDefinition,
+    TimeoutPolicy,
     WorkflowDefinition,
 )
 from perago.domain.attempt import Attempt, AttemptSnapshot, AttemptStatus
@@ -126,8 +128,18 @@ def build_polled_task(instance: Instance, record: TaskRecord) -> PolledTask:
         attempt=build_attempt(instance, record),
         input=record.input,
         lease_seconds=float(step.definition.response_timeout_seconds),
-        timeout_seconds=float(step.definition.timeout_seconds) or None,
+        timeout_seconds=_seconds_left(step.definition, record),
     )
+
+
+def _seconds_left(definition: TaskDefinition, record: TaskRecord) -> float | None:
+    """What is left of the task's overall time, which runs from its first poll; None is no end."""
+    if not definition.timeout_seconds or definition.timeout_policy is TimeoutPolicy.ALERT_ONLY:
+        return None
+    assert record.started_at is not None, "a poll begins it"
+    assert record.updated_at is not None, "a poll updates it"
+    used = (record.updated_at - record.started_at).total_seconds()
+    return max(0.0, definition.timeout_seconds - used)
 
 
 def build_workflow_state(instance: Instance) -> WorkflowState:
