@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import socket
 import threading
+import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -606,14 +607,15 @@ def test_nothing_is_left_of_it_when_it_closes_in_the_middle_of_everything() -> N
         assert len(rig.proxy.log) == 4
         for client in clients:
             client.close()
-        _wait_for_handlers(server)
+        _wait_for_handlers()
 
     assert set(threading.enumerate()) <= threads
     assert process.num_fds() < files
 
 
-def _wait_for_handlers(server: Server) -> None:
+def _wait_for_handlers() -> None:
     """The server's own threads end when they see that their connections did."""
-    for thread in threading.enumerate():
-        if "process_request_thread" in thread.name:
-            thread.join(30)
+    deadline = time.monotonic() + 30
+    while any("process_request_thread" in thread.name for thread in threading.enumerate()):
+        assert time.monotonic() < deadline, "a handler never ended"
+        time.sleep(0.01)  # no join: one that is about to be started cannot be joined
