@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 from perago.domain.attempt import Attempt
 from perago.domain.errors import PeragoError
-from perago.domain.execution import execution_of
 from perago.domain.ids import ExecutionId, TaskId
 from perago.domain.workflow import PolledTask
 from perago.ports import Clock, Orchestrator
@@ -199,7 +198,7 @@ class Intake:
         logs = self._options.logs_directory
         slot.assign(assignment, attempt_log_path(logs, attempt, assignment.execution_id))
         self._taken += 1
-        self._events.execution_began(execution_of(polled, assignment.execution_id))
+        self._events.execution_began(assignment.execution)
         self._events.attempt_started(attempt)
 
     def _hand_back(self, attempt: Attempt) -> None:
