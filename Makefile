@@ -42,7 +42,9 @@ servers: $(VENV)/.dev ## Get lakeFS (needs Go, once) and Conductor (needs Maven,
 	done
 
 test: $(VENV)/.dev servers ## Run all tests but the torture ones, with branch coverage
-	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report= $(ARGS)
+	@$(BIN)/coverage report > $(VENV)/coverage.txt
+	@echo "Coverage: $$($(BIN)/coverage report --format=total) %, by file in $(VENV)/coverage.txt"
 	$(if $(ARGS),,@$(BIN)/coverage report --include='src/perago/domain/*' --fail-under=100 \
 		|| { echo "make: every line and branch of the domain is to be tested" >&2; exit 1; })
 
