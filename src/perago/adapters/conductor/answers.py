@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from perago.adapters.conductor.http_connections import NotConnectedError
 from perago.adapters.patience import RetryAfter, TransientError
+from perago.adapters.tls import speaks_no_tls
 from perago.domain.errors import (
     InvalidDefinitionError,
     NotFoundInOrchestratorError,
@@ -79,6 +80,11 @@ def explain_failure(error: Exception, asked: Asked) -> OrchestratorError | Trans
     reason = error.__cause__ if isinstance(error, NotConnectedError) else error
     if isinstance(reason, ssl.SSLError) and "certificate" in str(reason).lower():
         return _distrusted(reason, asked)
+    if speaks_no_tls(reason):
+        return OrchestratorError(
+            f"could not {asked.what}: what answers at {asked.server} does not speak TLS",
+            hint="write http:// instead of https:// in PERAGO_CONDUCTOR_URL, or name the TLS port",
+        )
     if isinstance(error, NotConnectedError) and not isinstance(reason, ssl.SSLError):
         never = OrchestratorUnavailableError(
             f"could not {asked.what}: no Conductor server answers at {asked.server}",

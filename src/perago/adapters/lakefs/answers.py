@@ -18,6 +18,7 @@ import urllib3.exceptions as http
 from lakefs_sdk.exceptions import ApiException, OpenApiException
 
 from perago.adapters.patience import RetryAfter, TransientError
+from perago.adapters.tls import speaks_no_tls
 from perago.domain.errors import (
     AlreadyExistsInStoreError,
     CorruptStoreError,
@@ -48,15 +49,6 @@ _NEVER_SENT = (
     http.NameResolutionError,
 )
 """The connection was never made, so the server did nothing."""
-
-
-_NO_AGREEMENT = {
-    "HTTP_REQUEST",
-    "RECORD_LAYER_FAILURE",
-    "UNSUPPORTED_PROTOCOL",
-    "WRONG_VERSION_NUMBER",
-}
-"""What OpenSSL says of a server that speaks no TLS, or none that is good enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +152,7 @@ def _broken_tls(asked: Asked, error: BaseException) -> StoreError | TransientErr
     """
     inner = error.args[0] if error.args and isinstance(error.args[0], ssl.SSLError) else error
     reason = inner.reason if isinstance(inner, ssl.SSLError) else None
-    if isinstance(inner, ssl.SSLCertVerificationError) or reason in _NO_AGREEMENT:
+    if isinstance(inner, ssl.SSLCertVerificationError) or speaks_no_tls(inner):
         return _untrusted(asked)
     said = f"the encrypted connection failed ({reason or type(inner).__name__})"
     return TransientError(_unclear(asked, said), RetryAfter())

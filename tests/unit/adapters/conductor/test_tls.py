@@ -6,6 +6,7 @@ import logging
 import ssl
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,19 @@ def test_a_doctor_tells_a_trusted_server_from_a_strange_one(
 
 def checks(connection: ConductorConnection) -> dict[str, Check]:
     return {check.name: check for check in probe_conductor(connection)}
+
+
+def test_a_server_without_tls_is_said_to_be_one_and_not_tried_again(ca_file: Path) -> None:
+    with key_server(tls=None) as server:
+        assert server.url.startswith("http://")
+        connection = replace(
+            connection_to(server, ca_file), url=server.url.replace("http", "https")
+        )
+        with (
+            ConductorOrchestrator(connection) as orchestrator,
+            pytest.raises(OrchestratorError) as caught,
+        ):
+            orchestrator.workflow_ids(limit=1)
+    assert not isinstance(caught.value, OrchestratorUnavailableError), "waiting does not help"
+    assert "does not speak TLS" in caught.value.message
+    assert "http://" in (caught.value.hint or "")
