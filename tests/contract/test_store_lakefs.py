@@ -10,8 +10,14 @@ import pytest
 
 from perago.adapters.lakefs import LakeFSWorkspaceStore
 from perago.adapters.servers import ThrowawayLakeFS
-from perago.domain.ids import CommitId, ObjectPath, RepositoryName
-from perago.testing.store_contract import CorruptionContract, StoreBench, WorkspaceStoreContract
+from perago.domain.ids import BranchName, CommitId, ObjectPath, RepositoryName
+from perago.testing.store_contract import (
+    CorruptionContract,
+    DirectStoreContract,
+    StoreBench,
+    WorkspaceStoreContract,
+)
+from tests.integration.lakefs.stranger import Stranger
 from tests.lakefs_server import connection_to
 
 pytestmark = pytest.mark.lakefs
@@ -24,7 +30,22 @@ def bench(lakefs_server: ThrowawayLakeFS, tmp_path: Path) -> Iterator[StoreBench
         yield StoreBench(store=store, second=second, directory=tmp_path)
 
 
-class TestLakeFSStore(WorkspaceStoreContract, CorruptionContract):
+class TestLakeFSStore(WorkspaceStoreContract, CorruptionContract, DirectStoreContract):
+    @pytest.fixture(autouse=True)
+    def know_server(self, lakefs_server: ThrowawayLakeFS) -> None:
+        self.connection = connection_to(lakefs_server)
+
+    def put(
+        self,
+        bench: StoreBench,
+        repository: RepositoryName,
+        branch: BranchName,
+        path: str,
+        content: bytes,
+    ) -> None:
+        with Stranger(self.connection, repository, branch) as stranger:
+            stranger.put(path, content)
+
     def corrupt(
         self, bench: StoreBench, repository: RepositoryName, commit: CommitId, path: ObjectPath
     ) -> None:

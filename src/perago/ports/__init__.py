@@ -5,6 +5,7 @@ every adapter passes.
 """
 
 from perago.ports.clock import Clock
+from perago.ports.direct import DirectStore
 from perago.ports.local import (
     AttemptDirectories,
     AttemptDirectory,
@@ -38,6 +39,7 @@ __all__ = [
     "BodyIsolation",
     "Branch",
     "Clock",
+    "DirectStore",
     "Failpoint",
     "Failpoints",
     "Fencing",

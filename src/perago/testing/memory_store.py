@@ -170,7 +170,7 @@ class MemoryWorkspaceStore:
     ) -> Iterator[ObjectEntry]:
         with self._lock:
             objects = self._objects(repository, commit)
-            paths = sorted((path for path in objects if path.startswith(prefix)), key=_bytes_of)
+            paths = sorted((path for path in objects if path.startswith(prefix)), key=byte_order)
             return iter([self._entry(path, objects[path]) for path in paths])
 
     @contextmanager
@@ -194,7 +194,7 @@ class MemoryWorkspaceStore:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.unlink(missing_ok=True)
             target.write_bytes(content)
-            written[relative] = _digest(content)
+            written[relative] = content_digest(content)
             on_transfer(1, len(content))
         return written
 
@@ -300,14 +300,14 @@ class MemoryWorkspaceStore:
             if path not in objects:
                 raise NotFoundInStoreError(f"no object {path!r} in commit {commit}")
             content = self._contents[objects[path]]
-        if _digest(content) != objects[path]:
+        if content_digest(content) != objects[path]:
             raise CorruptStoreError(f"the content of object {path!r} does not match its hash")
         return content
 
     def _tree(self, objects: _Objects) -> TreeId:
         hasher = blake3()
-        for path in sorted(objects, key=_bytes_of):
-            encoded = _bytes_of(path)
+        for path in sorted(objects, key=byte_order):
+            encoded = byte_order(path)
             hasher.update(len(encoded).to_bytes(8, "big") + encoded)
             hasher.update(bytes.fromhex(objects[path]))
         tree = TreeId(hasher.hexdigest())
@@ -334,11 +334,13 @@ class MemoryWorkspaceStore:
         return commit
 
 
-def _bytes_of(path: str) -> bytes:
+def byte_order(path: str) -> bytes:
+    """What listings are sorted by."""
     return path.encode("utf-8", "surrogatepass")
 
 
-def _digest(content: bytes) -> Digest:
+def content_digest(content: bytes) -> Digest:
+    """Perago's hash of a content."""
     return Digest(blake3(content).hexdigest())
 
 
@@ -351,7 +353,7 @@ def _read_unchanged(file: LocalFile) -> bytes:
         raise UnpublishableFileError(
             f"file {str(file.path)!r} cannot be read: {error.strerror}", path=str(file.path)
         ) from error
-    if _digest(content) != file.digest or len(content) != file.size:
+    if content_digest(content) != file.digest or len(content) != file.size:
         raise UnpublishableFileError(
             f"file {str(file.path)!r} changed after it was scanned",
             path=str(file.path),

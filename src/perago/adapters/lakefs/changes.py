@@ -13,32 +13,25 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from lakefs_sdk.models.commit_creation import CommitCreation
-
-from perago.adapters.lakefs.answers import Asked
-from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.connection import LakeFSConnection
 from perago.adapters.lakefs.data_plane import DataPlane
-from perago.adapters.lakefs.deletes import Deletes
-from perago.adapters.lakefs.history import History, to_commit
+from perago.adapters.lakefs.history import History
 from perago.adapters.lakefs.publication import Publication
+from perago.adapters.lakefs.staging_area import COMMIT_PATIENCE, StagingArea
 from perago.adapters.lakefs.upload import upload_files
 from perago.domain.errors import (
-    HeadMovedError,
     NotFoundInStoreError,
     NothingChangedError,
-    OutcomeUnknownError,
     PeragoError,
     StoreError,
 )
 from perago.domain.ids import BranchName, CommitId, ObjectPath, RepositoryName
 from perago.domain.publication import Commit, StagedWorkspace
+from perago.domain.staged_changes import ChangeKind
 from perago.domain.staging import STAGING_PREFIX
 from perago.ports import LocalFile, OnTransfer
 
 _log = logging.getLogger(__name__)
-_COMMIT_PATIENCE = 10
-"""A commit writes the whole tree's index, so it may take this many times an ordinary call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +56,14 @@ class ChangeWriter:
 
     def __init__(
         self,
-        api: LakeFSApi,
         history: History,
+        area: StagingArea,
         publication: Publication,
         data: DataPlane,
         connection: LakeFSConnection,
     ) -> None:
-        self._api = api
         self._history = history
+        self._area = area
         self._publication = publication
         self._data = data
         self._concurrency = connection.concurrency
@@ -95,7 +88,7 @@ class ChangeWriter:
                 expected_head=head,
                 message=changes.message,
                 metadata=changes.metadata,
-                timeout_seconds=self._timeout * _COMMIT_PATIENCE,
+                timeout_seconds=self._timeout * COMMIT_PATIENCE,
             )
 
     @contextmanager
@@ -127,15 +120,15 @@ class ChangeWriter:
             concurrency=self._concurrency,
             on_transfer=on_transfer,
         )
-        deletes = Deletes(self._api, self._data.patience, repository, branch)
-        deletes.run(sorted(changes.deletes))
+        self._area.remove(repository, branch, changes.deletes)
         self._check_uncommitted(repository, branch, changes)
-        made = self._send_commit(repository, branch, head, changes)
-        if made.parents != (head,):
-            raise HeadMovedError(
-                repository=repository, branch=branch, expected=head, actual=made.id
-            )
-        return made
+        return self._area.commit(
+            repository,
+            branch,
+            expected_head=head,
+            message=changes.message,
+            metadata=changes.metadata,
+        )
 
     def _check_uncommitted(
         self, repository: RepositoryName, branch: BranchName, changes: Changes
@@ -145,47 +138,14 @@ class ChangeWriter:
         The server does not mind a delete of what is not there, and commits whatever anybody wrote
         to the branch.
         """
-        asked = Asked(
-            what=f"list what changed on {repository}/{branch}",
-            missing=f"no branch {branch!r} in repository {repository!r}",
-        )
         not_deleted = set(changes.deletes)
-        for found in self._history.pages(asked, self._api.branches.diff_branch, repository, branch):
-            path = ObjectPath(found.path)
-            if found.type == "removed" and path in not_deleted:
-                not_deleted.remove(path)
-            elif path not in changes.writes:
+        for found in self._area.changes(repository, branch):
+            if found.kind is ChangeKind.REMOVED and found.path in not_deleted:
+                not_deleted.remove(found.path)
+            elif found.path not in changes.writes:
                 raise StoreError(
-                    f"somebody else wrote {path!r} to {repository}/{branch}",
+                    f"somebody else wrote {found.path!r} to {repository}/{branch}",
                     hint="staging branches are Perago's own: keep other writers away from them",
                 )
         if not_deleted:
             raise NotFoundInStoreError(f"no object {min(not_deleted)!r} to delete in {branch!r}")
-
-    def _send_commit(
-        self, repository: RepositoryName, branch: BranchName, head: CommitId, changes: Changes
-    ) -> Commit:
-        asked = Asked(
-            what=f"commit to {repository}/{branch}",
-            missing=f"no branch {branch!r} in repository {repository!r}",
-            changes=True,
-        )
-        creation = CommitCreation(
-            message=changes.message, metadata=dict(changes.metadata), date=None, allow_empty=False
-        )
-        try:
-            made = self._api.change(
-                asked,
-                self._timeout * _COMMIT_PATIENCE,
-                self._api.commits.commit,
-                repository,
-                branch,
-                creation,
-            )
-        except OutcomeUnknownError:
-            # Nobody else commits to this branch, so a commit on `head` is the one that was sent.
-            now = self._history.head(repository, branch)
-            if now.parents != (head,):
-                raise
-            return now
-        return to_commit(made)

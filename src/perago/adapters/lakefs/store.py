@@ -21,9 +21,11 @@ from perago.adapters.lakefs.connection import LakeFSConnection
 from perago.adapters.lakefs.data_plane import DataPlane
 from perago.adapters.lakefs.download import Download
 from perago.adapters.lakefs.history import History
+from perago.adapters.lakefs.names import no_branch
 from perago.adapters.lakefs.object_stream import ObjectStream
 from perago.adapters.lakefs.part_upload import find_digest
 from perago.adapters.lakefs.publication import Publication
+from perago.adapters.lakefs.staging_area import StagingArea
 from perago.adapters.object_cache import ObjectCache
 from perago.adapters.patience import Patience
 from perago.domain.ids import (
@@ -35,6 +37,7 @@ from perago.domain.ids import (
     RepositoryName,
 )
 from perago.domain.publication import Commit, StagedWorkspace
+from perago.domain.staged_changes import ObjectChange
 from perago.domain.staging import STAGING_PREFIX
 from perago.domain.workspace import ObjectEntry
 from perago.ports import Branch, Fencing, LastCheck, LocalFile, OnTransfer, always_allowed
@@ -52,8 +55,9 @@ class LakeFSWorkspaceStore:
         self._history = History(self._api, connection.timeout_seconds, connection.storage_namespace)
         self._data = DataPlane(connection, patience)
         self._publication = Publication(self._api, self._history)
+        self._area = StagingArea(self._api, self._history, patience, connection.timeout_seconds)
         self._changes = ChangeWriter(
-            self._api, self._history, self._publication, self._data, connection
+            self._history, self._area, self._publication, self._data, connection
         )
 
     def __enter__(self) -> Self:
@@ -119,19 +123,7 @@ class LakeFSWorkspaceStore:
         self, repository: RepositoryName, commit: CommitId, prefix: str = ""
     ) -> Iterator[ObjectEntry]:
         self._history.commit(repository, commit)
-        asked = Asked(
-            what=f"list the objects of commit {commit} in {repository!r}",
-            missing=f"no commit {commit} in repository {repository!r}",
-        )
-        found = self._history.pages(
-            asked,
-            self._api.objects.list_objects,
-            repository,
-            commit,
-            prefix=prefix,
-            user_metadata=True,
-        )
-        return (_entry(stats) for stats in found if stats.path_type == "object")
+        return self._list(repository, commit, prefix, f"no commit {commit} in {repository!r}")
 
     @contextmanager
     def open_object(
@@ -180,6 +172,42 @@ class LakeFSWorkspaceStore:
         changes = Changes(writes=writes, deletes=deletes, message=message, metadata=metadata)
         return self._changes.commit(repository, branch, changes, on_transfer)
 
+    # -- staging areas
+
+    def list_staged(
+        self, repository: RepositoryName, branch: BranchName, prefix: str = ""
+    ) -> Iterator[ObjectEntry]:
+        self._history.head_id(repository, branch)
+        return self._list(repository, branch, prefix, no_branch(repository, branch).message)
+
+    def staged_changes(
+        self, repository: RepositoryName, branch: BranchName
+    ) -> Iterator[ObjectChange]:
+        return self._area.changes(repository, branch)
+
+    def changes_between(
+        self, repository: RepositoryName, base: CommitId, commit: CommitId
+    ) -> Iterator[ObjectChange]:
+        return self._area.changes_between(repository, base, commit)
+
+    def remove_staged(
+        self, repository: RepositoryName, branch: BranchName, paths: Collection[ObjectPath]
+    ) -> None:
+        self._area.remove(repository, branch, paths)
+
+    def commit_staged(
+        self,
+        repository: RepositoryName,
+        branch: BranchName,
+        *,
+        expected_head: CommitId,
+        message: str,
+        metadata: Mapping[str, str],
+    ) -> Commit:
+        return self._area.commit(
+            repository, branch, expected_head=expected_head, message=message, metadata=metadata
+        )
+
     # -- publication
 
     def merge(
@@ -221,6 +249,20 @@ class LakeFSWorkspaceStore:
             timeout_seconds=timeout_seconds,
             last_check=last_check,
         )
+
+    def _list(
+        self, repository: RepositoryName, ref: str, prefix: str, missing: str
+    ) -> Iterator[ObjectEntry]:
+        """The objects at a commit, or those that a branch shows."""
+        found = self._history.pages(
+            Asked(what=f"list the objects of {ref} in {repository!r}", missing=missing),
+            self._api.objects.list_objects,
+            repository,
+            ref,
+            prefix=prefix,
+            user_metadata=True,
+        )
+        return (_entry(stats) for stats in found if stats.path_type == "object")
 
 
 def _entry(stats: ObjectStats) -> ObjectEntry:

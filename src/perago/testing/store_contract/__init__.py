@@ -9,7 +9,8 @@ Subclass `WorkspaceStoreContract` in a test module and give it a `bench` fixture
 
 Where `fencing` is soft, the races are judged by what a caller finds out afterwards. An adapter
 whose stored bytes a test can damage also takes on `CorruptionContract`, and one whose tree ids
-depend on content alone `CanonicalTreeContract`. The suite makes repositories of its own for each
+depend on content alone `CanonicalTreeContract`. `DirectStoreContract` is for stores with an open
+staging area. The suite makes repositories of its own for each
 test, so it runs on a shared server too.
 """
 
@@ -22,6 +23,7 @@ _PARTS = (
     "changes",
     "checkout",
     "corruption",
+    "direct",
     "history",
     "objects",
     "publication",
@@ -37,6 +39,7 @@ from perago.testing.store_contract.canonical import CanonicalTreeContract  # noq
 from perago.testing.store_contract.changes import ChangeContract  # noqa: E402
 from perago.testing.store_contract.checkout import CheckoutContract  # noqa: E402
 from perago.testing.store_contract.corruption import CorruptionContract  # noqa: E402
+from perago.testing.store_contract.direct import DirectStoreContract  # noqa: E402
 from perago.testing.store_contract.history import HistoryContract  # noqa: E402
 from perago.testing.store_contract.objects import ObjectContract  # noqa: E402
 from perago.testing.store_contract.publication import PublicationContract  # noqa: E402
@@ -45,6 +48,7 @@ from perago.testing.store_contract.repositories import RepositoryContract  # noq
 __all__ = [
     "CanonicalTreeContract",
     "CorruptionContract",
+    "DirectStoreContract",
     "StoreBench",
     "WorkspaceStoreContract",
 ]

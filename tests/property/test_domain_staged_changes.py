@@ -1,0 +1,59 @@
+"""Laws of what is kept of a body's own writes."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perago.domain.errors import UnpublishableFileError
+from perago.domain.ids import ObjectPath
+from perago.domain.staged_changes import ChangeKind, ObjectChange, is_stray, judge_changes
+from perago.domain.workspace import ACTIONS_DIRECTORY, Prefix, explain_unsafe_path
+from perago.testing.strategies import object_names, prefixes
+
+
+def changes_to(names: st.SearchStrategy[ObjectPath]) -> st.SearchStrategy[list[ObjectChange]]:
+    change = st.builds(
+        ObjectChange,
+        path=names,
+        kind=st.sampled_from(ChangeKind),
+        size=st.integers(min_value=0, max_value=3),
+    )
+    return st.lists(change, max_size=8, unique_by=lambda one: one.path)
+
+
+@st.composite
+def judgements(draw: st.DrawFn) -> tuple[Prefix, list[ObjectChange]]:
+    prefix = draw(prefixes())
+    below = object_names().map(prefix.join)
+    return prefix, draw(changes_to(st.one_of(below, object_names())))
+
+
+@given(judgements())
+def test_every_change_is_kept_removed_or_refused(case: tuple[Prefix, list[ObjectChange]]) -> None:
+    prefix, changes = case
+    try:
+        judged = judge_changes(changes, prefix)
+    except UnpublishableFileError:
+        return
+    assert len(judged.strays) + judged.kept.written + judged.kept.deleted == len(changes)
+    assert judged.strays == tuple(one.path for one in changes if is_stray(one, prefix))
+    kept = [change for change in changes if not is_stray(change, prefix)]
+    for change in kept:
+        assert prefix.contains(change.path)
+        assert not change.path.startswith(ACTIONS_DIRECTORY)
+        if change.kind is not ChangeKind.REMOVED:
+            relative = prefix.relative(change.path)
+            assert explain_unsafe_path(relative.removesuffix("/")) is None
+
+
+@given(judgements())
+def test_nothing_is_left_to_remove_once_the_strays_are_gone(
+    case: tuple[Prefix, list[ObjectChange]],
+) -> None:
+    prefix, changes = case
+    try:
+        judged = judge_changes(changes, prefix)
+    except UnpublishableFileError:
+        return
+    again = judge_changes([one for one in changes if one.path not in judged.strays], prefix)
+    assert again.strays == ()
+    assert (again.kept, again.fingerprint) == (judged.kept, judged.fingerprint)
