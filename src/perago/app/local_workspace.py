@@ -1,0 +1,116 @@
+"""A workspace in a directory of this machine: checked out, compared, and sent back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from perago.app.attempt_scope import AttemptScope, refuse_violations
+from perago.app.checkout import Checkout, LocalChanges, check_out
+from perago.app.publish import Publisher, StagedChanges
+from perago.authoring import WorkspaceKind, WorkspaceSpec
+from perago.domain.changes import ChangeCount
+from perago.domain.ids import CommitId
+from perago.domain.outcome import Phase
+from perago.domain.workspace import WorkspaceRef
+from perago.ports import Failpoint, SparkLease, SparkWorkspace
+
+
+class LocalWorkspaceFlow:
+    """A `WorkspaceFlow` whose body works on files beside it."""
+
+    def __init__(self, scope: AttemptScope, spec: WorkspaceSpec, ref: WorkspaceRef) -> None:
+        self._scope = scope
+        self._spec = spec
+        self._ref = ref
+        self._checkout: Checkout | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        scope = self._scope
+        self._checkout = checkout = self._check_out()
+        with scope.phases.phase(Phase.PRE_CHECK):
+            found = scope.ports.guardrails.violations(self._spec.pre, checkout.directory.files)
+            refuse_violations(found, before_body=True)
+        scope.hit(Failpoint.PRE_CHECKED)
+        yield
+
+    @property
+    def spark(self) -> SparkLease | None:
+        """None: only the body needs it."""
+        return None
+
+    def for_body(self, spark: SparkLease | None) -> Path | SparkWorkspace:
+        directory = self._opened.directory
+        if spark is None or self._scope.task.body.workspace_kind is not WorkspaceKind.SPARK:
+            return directory.files
+        before = directory.copy_input() if self._needs_input_copy else directory.files
+        return spark.workspace(before, directory.files)
+
+    def finish(self) -> CommitId:
+        scope = self._scope
+        with scope.phases.phase(Phase.POST_CHECK):
+            files = self._opened.directory.files
+            found = scope.ports.guardrails.violations(self._spec.post, files)
+            refuse_violations(found, before_body=False)
+        scope.hit(Failpoint.POST_CHECKED)
+        return self._ref.ref if self._spec.read_only else self._publish()
+
+    def _check_out(self) -> Checkout:
+        scope = self._scope
+        with scope.phases.phase(Phase.PREPARE):
+            directory = scope.ports.directories.create(scope.attempt, scope.execution_id)
+            scope.leftovers.directory = directory
+        scope.hit(Failpoint.PREPARED)
+        with scope.phases.phase(Phase.DOWNLOAD):
+            checkout = check_out(
+                self._spec,
+                self._ref,
+                directory,
+                store=scope.ports.store,
+                copies=2 if self._needs_input_copy else 1,
+                on_transfer=scope.phases.count_transfer,
+            )
+        scope.hit(Failpoint.DOWNLOADED)
+        return checkout
+
+    @property
+    def _needs_input_copy(self) -> bool:
+        """Whether the body must see the input ref beside what it writes."""
+        is_spark = self._scope.task.body.workspace_kind is WorkspaceKind.SPARK
+        return is_spark and not self._spec.read_only
+
+    @property
+    def _opened(self) -> Checkout:
+        assert self._checkout is not None, "the workspace is not open"
+        return self._checkout
+
+    def _publish(self) -> CommitId:
+        """The writable paths: no-op or publication; returns the output ref."""
+        scope = self._scope
+        with scope.phases.phase(Phase.DIFF):
+            changes = self._opened.find_changes()
+            scope.changes = ChangeCount(written=len(changes.writes), deleted=len(changes.deletes))
+        scope.hit(Failpoint.DIFFED)
+        publisher = scope.publisher(self._ref)
+        staged: StagedChanges | None = None
+        with scope.phases.phase(Phase.STAGE):
+            scope.fence.assert_current()
+            scope.hit(Failpoint.FENCED_BEFORE_STAGE)
+            if not changes.is_empty:
+                staged = self._stage(publisher, changes)
+                scope.hit(Failpoint.STAGED)
+        with scope.phases.phase(Phase.PUBLISH):
+            if staged is not None:
+                scope.fence.assert_current()
+                scope.hit(Failpoint.FENCED_BEFORE_PUBLISH)
+            return publisher.confirm(staged)
+
+    def _stage(self, publisher: Publisher, changes: LocalChanges) -> StagedChanges:
+        return publisher.stage(
+            self._scope.create_staging(self._ref),
+            writes=changes.writes,
+            deletes=changes.deletes,
+            on_transfer=self._scope.phases.count_transfer,
+        )
