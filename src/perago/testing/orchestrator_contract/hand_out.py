@@ -29,7 +29,9 @@ class HandOutContract:
         task = bench.take()
         assert task.input == {"params": {"year": 2013}}
         assert task.lease_seconds == 100
-        assert task.timeout_seconds == 1000
+        # What is left of it: a server may take a moment between two looks at its clock.
+        assert task.timeout_seconds is not None
+        assert 990 < task.timeout_seconds <= 1000
         attempt = task.attempt
         assert attempt.workflow_id == workflow_id
         assert attempt.task_name == bench.name("task")
