@@ -87,6 +87,8 @@ def test_a_worker_is_killed_whole_at_one_moment(site: Site, moment: Moment) -> N
         assert worker.end() == -9, worker.said
         wait_until(lambda: processes_of_site(site.mark) == [], "its executors are gone")
     with site.worker() as worker:
+        # Where the report was sent before, nothing is left to do, and a signal could come too soon.
+        worker.wait_until_ready()
         (state,) = site.complete([workflow])
         assert worker.stop() == 0, worker.said
 
