@@ -35,11 +35,13 @@ demo: $(VENV)/.demo ## Set up and run the demo (needs Java 17)
 setup: $(VENV)/.dev ## Set up the development environment in .venv
 
 # Before the tests, which have a time limit. Exit code 3: this machine cannot have that server.
-servers: $(VENV)/.dev ## Get lakeFS (needs Go, once) and Conductor (needs Maven, once) for tests
+servers: $(VENV)/.dev ## Get lakeFS (needs Go, once), Conductor (needs Maven, once) and Spark's jars for tests
 	@for server in lakefs conductor; do \
 		$(BIN)/perago dev build $$server || { test $$? -eq 3 \
 			&& echo "make: going on without; tests that need $$server are skipped" >&2; } || exit 1; \
 	done
+	@$(BIN)/perago jars || { test $$? -eq 3 \
+		&& echo "make: going on without; tests of direct workspaces are skipped" >&2; } || exit 1
 
 test: $(VENV)/.dev servers ## Run all tests but the torture ones, with branch coverage
 	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report= $(ARGS)

@@ -18,12 +18,12 @@ from bench.store import CP, make_files
 from perago import Pipeline, WorkspaceSpec, task
 from perago.adapters.embedded.orchestrator import EmbeddedOrchestrator
 from perago.adapters.embedded.store import EmbeddedWorkspaceStore
+from perago.adapters.guardrails import LocalGuardrailEvaluator
 from perago.adapters.localfs.clock import SystemClock
 from perago.adapters.localfs.directories import LocalAttemptDirectories
-from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
 from perago.adapters.localfs.scan import scan_directory
 from perago.adapters.localfs.tree_index import TreeIndex
-from perago.adapters.spark import LocalSparkSessions, SparkSettings
+from perago.adapters.spark import LocalSparkSessions, SparkGuardrailEvaluator, SparkSettings
 from perago.app.attempt_ports import AttemptPorts
 from perago.app.follow import RunRequest, start_run
 from perago.app.run_attempt import AttemptRun
@@ -96,6 +96,7 @@ def main() -> None:
                 directories=LocalAttemptDirectories(root / "work"),
                 guardrails=LocalGuardrailEvaluator(),
                 spark=LocalSparkSessions(SparkSettings(), root / "spark"),
+                spark_guardrails=SparkGuardrailEvaluator(),
                 isolation=ProcessIsolation(),
                 clock=clock,
                 failpoints=RuleFailpoints(),

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from perago.adapters.file_lock import hold_file_lock
 from perago.adapters.servers import ConductorProgram, find_conductor, throwaway_conductor
-from perago.adapters.servers.file_lock import hold_file_lock
 from perago.adapters.servers.processes import read_tail, spawn_server
 from perago.domain.errors import EnvironmentUnfitError
 from perago.settings import resolve_settings

@@ -20,8 +20,10 @@ from perago.adapters.servers import (
     ThrowawayLakeFS,
     throwaway_lakefs,
 )
+from perago.adapters.spark import S3A, JarCache
 from perago.adapters.spark.java import find_java
 from perago.domain.errors import EnvironmentUnfitError
+from perago.settings import resolve_settings
 
 if TYPE_CHECKING:
     from tests.conductor_server import SharedConductor
@@ -169,6 +171,13 @@ def lakefs_server(
     """A server for all tests of this process: leave it running, in repositories of your own."""
     with throwaway_lakefs(tmp_path_factory.mktemp("lakefs") / "server", lakefs_binary) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def s3a_jars() -> list[Path]:
+    """The jars with which Spark reaches lakeFS: found, never got, for that takes a network."""
+    cache = JarCache(resolve_settings().settings.cache_directory / "spark")
+    return cache.find(S3A) or pytest.skip("needs the jars of S3A: run `perago jars`")
 
 
 def missing_conductor() -> str | None:

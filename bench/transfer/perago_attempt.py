@@ -15,10 +15,10 @@ from bench.transfer.perago_store import open_store
 from bench.transfer.workload import Scenario, Workspace, run_body
 from perago import Pipeline, WorkspaceSpec, task
 from perago.adapters.embedded.orchestrator import EmbeddedOrchestrator
+from perago.adapters.guardrails import LocalGuardrailEvaluator
 from perago.adapters.localfs.clock import SystemClock
 from perago.adapters.localfs.directories import LocalAttemptDirectories
-from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
-from perago.adapters.spark import LocalSparkSessions, SparkSettings
+from perago.adapters.spark import LocalSparkSessions, SparkGuardrailEvaluator, SparkSettings
 from perago.app.attempt_ports import AttemptPorts
 from perago.app.follow import RunRequest, start_run
 from perago.app.run_attempt import AttemptRun
@@ -66,6 +66,7 @@ def main() -> None:
             directories=LocalAttemptDirectories(job.place / "workspaces"),
             guardrails=LocalGuardrailEvaluator(),
             spark=LocalSparkSessions(SparkSettings(), job.place / "spark"),
+            spark_guardrails=SparkGuardrailEvaluator(),
             isolation=ProcessIsolation(),
             clock=clock,
             failpoints=RuleFailpoints(),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from perago.adapters.servers.progress import Progress
+from perago.adapters.progress import Progress
 
 _PAUSE_SECONDS = 0.05
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from perago.domain.access import Access
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptPolicy:
@@ -17,3 +19,6 @@ class AttemptPolicy:
 
     leave_report_to_caller: bool = False
     """Whether whoever runs the attempt reports it, where it leaves nothing to clean up."""
+
+    access: Access = Access.LOCAL
+    """How Spark bodies reach their files, where a task does not say."""

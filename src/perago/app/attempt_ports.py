@@ -8,9 +8,11 @@ from perago.ports import (
     AttemptDirectories,
     BodyIsolation,
     Clock,
+    DirectStore,
     Failpoints,
     GuardrailEvaluator,
     Orchestrator,
+    SparkGuardrails,
     SparkSessions,
     WorkspaceStore,
 )
@@ -25,6 +27,9 @@ class AttemptPorts:
     directories: AttemptDirectories
     guardrails: GuardrailEvaluator
     spark: SparkSessions
+    spark_guardrails: SparkGuardrails
     isolation: BodyIsolation
     clock: Clock
     failpoints: Failpoints
+    direct_store: DirectStore | None = None
+    """The same store, where Spark can reach it by itself."""

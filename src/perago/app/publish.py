@@ -35,6 +35,7 @@ from perago.domain.publication import (
 )
 from perago.domain.workspace import WorkspaceRef
 from perago.ports import (
+    DirectStore,
     Failpoint,
     Failpoints,
     Fencing,
@@ -87,6 +88,20 @@ class Publisher:
             metadata=self._metadata(PublicationPhase.TRY, branch, None),
             on_transfer=on_transfer,
         )
+        return self._staged(branch, commit)
+
+    def stage_written(self, branch: BranchName, store: DirectStore) -> StagedChanges:
+        """Commit what a body wrote by itself to a staging branch that stands at the input ref."""
+        commit = store.commit_staged(
+            self.workspace.repository,
+            branch,
+            expected_head=self.workspace.ref,
+            message=self._message,
+            metadata=self._metadata(PublicationPhase.TRY, branch, None),
+        )
+        return self._staged(branch, commit)
+
+    def _staged(self, branch: BranchName, commit: Commit) -> StagedChanges:
         staged = StagedWorkspace(
             repository=self.workspace.repository, branch=branch, commit=commit.id
         )

@@ -14,13 +14,15 @@ from pathlib import Path
 from perago.app.attempt_policy import AttemptPolicy
 from perago.app.attempt_ports import AttemptPorts
 from perago.app.attempt_scope import AttemptScope
+from perago.app.direct_workspace import DirectWorkspaceFlow
 from perago.app.fence import AttemptFence
 from perago.app.full_disk import explain_full_disk
 from perago.app.local_workspace import LocalWorkspaceFlow
 from perago.app.phases import PhaseRecorder
 from perago.app.report import report_outcome
 from perago.app.workspace_flow import WorkspaceFlow
-from perago.authoring import AnyTask, TaskContext, TaskInput
+from perago.authoring import AnyTask, TaskContext, TaskInput, WorkspaceKind, WorkspaceSpec
+from perago.domain.access import Access, decide_access
 from perago.domain.budget import merge_timeout_of
 from perago.domain.changes import ChangeCount
 from perago.domain.errors import PeragoError, TaskFailed
@@ -35,6 +37,7 @@ from perago.domain.outcome import (
     describe_error,
 )
 from perago.domain.workflow import PolledTask
+from perago.domain.workspace import WorkspaceRef
 from perago.ports import AttemptObserver, Failpoint, Lease, SparkLease, SparkWorkspace
 
 _log = logging.getLogger(__name__)
@@ -130,10 +133,22 @@ class AttemptRun:
         spec, ref = scope.task.workspace, task_input.workspace
         if spec is None or ref is None:
             return build_output(None, self._run_body(task_input, None), None)
-        flow = LocalWorkspaceFlow(scope, spec, ref)
+        flow = self._choose_flow(spec, ref)
         with flow.opened():
             result = self._run_body(task_input, flow)
             return build_output(ref, result, flow.finish())
+
+    def _choose_flow(self, spec: WorkspaceSpec, ref: WorkspaceRef) -> WorkspaceFlow:
+        store = self._scope.ports.direct_store
+        access = decide_access(
+            spec.access,
+            self._scope.policy.access,
+            is_spark=self._scope.task.body.workspace_kind is WorkspaceKind.SPARK,
+            store_is_reachable=store is not None,
+        )
+        if access is Access.DIRECT and store is not None:
+            return DirectWorkspaceFlow(self._scope, spec, ref, store)
+        return LocalWorkspaceFlow(self._scope, spec, ref)
 
     # -- the body
 

@@ -19,8 +19,9 @@ from perago.domain.guardrail import (
     RequireGlob,
     RequireRows,
 )
+from perago.ports.spark import SparkWorkspace
 
-Check = Guardrail | Callable[[Path], object]
+Check = Guardrail | Callable[[Path], object] | Callable[[SparkWorkspace], object]
 """What `WorkspaceSpec` takes: a guardrail, or a callable of one's own."""
 
 

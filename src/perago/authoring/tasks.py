@@ -24,6 +24,7 @@ from perago.authoring.signature import (
     read_signature,
 )
 from perago.authoring.workspace import WorkspaceSpec
+from perago.domain.access import Access
 from perago.domain.budget import explain_unpublishable_lease
 from perago.domain.errors import DeclarationError
 from perago.domain.outcome import JsonObject
@@ -182,7 +183,18 @@ def _read_body(
             hint="put @task directly above a `def`, above every other decorator",
         )
     body = read_signature(function, declares_workspace=workspace is not None, defining_scope=scope)
+    if workspace is not None and workspace.access is Access.DIRECT:
+        _refuse_direct_path(name, body, locate(function))
     return body, locate(function)
+
+
+def _refuse_direct_path(name: str, body: BodySignature, location: str) -> None:
+    if body.workspace_kind is not WorkspaceKind.SPARK:
+        raise DeclarationError(
+            f'task {name!r} ({location}) has a Path and access="direct": only Spark goes to the '
+            "store by itself",
+            hint="take a SparkWorkspace instead of the Path, or leave access out",
+        )
 
 
 def _refuse_unpublishable(declared: Task[P, R]) -> None:

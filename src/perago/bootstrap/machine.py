@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from perago.adapters.localfs.disks import LocalDisk
+from perago.adapters.localfs.java import JavaInstallation
 from perago.adapters.localfs.scan import scan_directory
 from perago.adapters.localfs.tree_index import TreeIndex
-from perago.adapters.spark import SparkSettings
+from perago.adapters.progress import Progress
+from perago.adapters.spark import S3A, DirectAccess, JarCache, S3Gateway, SparkSettings
 from perago.adapters.spark.gateway import require_pyspark
 from perago.adapters.spark.java import find_java
+from perago.bootstrap.stores import lakefs_connection
+from perago.domain.errors import SettingsError
 from perago.ports import LocalTree
 from perago.settings import Settings
 
@@ -24,6 +30,46 @@ def spark_settings(settings: Settings) -> SparkSettings:
         memory_mb=settings.spark_memory_mb,
         conf=dict(settings.spark_conf),
     )
+
+
+def direct_access(settings: Settings) -> DirectAccess | None:
+    """What Spark needs to reach the store by itself; None where no other program can."""
+    if settings.store != "lakefs":
+        return None
+    connection = lakefs_connection(settings)
+    return DirectAccess(
+        gateway=S3Gateway(
+            endpoint=connection.endpoint,
+            access_key_id=connection.access_key_id,
+            secret_access_key=connection.secret_access_key,
+        ),
+        jars=partial(_s3a_jars, settings),
+    )
+
+
+def get_s3a_jars(
+    settings: Settings, environment: Mapping[str, str], progress: Progress
+) -> list[Path]:
+    """The jars that a direct workspace needs, got now if need be."""
+    require_pyspark()
+    return _s3a_jars(settings, find_java(environment), progress)
+
+
+def _s3a_jars(
+    settings: Settings, java: JavaInstallation, progress: Progress | None = None
+) -> list[Path]:
+    if settings.spark_jars is None:
+        return JarCache(settings.cache_directory / "spark", progress).get(S3A, java)
+    if settings.spark_jars == "none":
+        return []
+    jars = [Path(jar.strip()).expanduser() for jar in settings.spark_jars.split(",")]
+    missing = [str(jar) for jar in jars if not jar.is_file()]
+    if missing:
+        raise SettingsError(
+            f"spark_jars names {', '.join(missing)}, which is no file",
+            hint="correct PERAGO_SPARK_JARS; unset, the jars are got from Maven Central once",
+        )
+    return jars
 
 
 def describe_spark() -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perago.adapters.embedded.store import Durability, EmbeddedWorkspaceStore
-from perago.ports import Clock, Fencing, WorkspaceStore
+from perago.ports import Clock, DirectStore, Fencing, WorkspaceStore
 from perago.settings import Settings, require_complete
 
 if TYPE_CHECKING:
@@ -38,6 +38,16 @@ def open_store(settings: Settings, clock: Clock, stack: ExitStack) -> WorkspaceS
             return stack.enter_context(
                 LakeFSWorkspaceStore(lakefs_connection(settings), cache=cache)
             )
+
+
+def as_direct_store(settings: Settings, store: WorkspaceStore) -> DirectStore | None:
+    """The store with its open staging areas; None where no other program can write to one."""
+    if settings.store != "lakefs":
+        return None
+    from perago.adapters.lakefs import LakeFSWorkspaceStore
+
+    assert isinstance(store, LakeFSWorkspaceStore)
+    return store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,19 +7,20 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from perago.adapters.guardrails import LocalGuardrailEvaluator
 from perago.adapters.localfs.clock import SystemClock
 from perago.adapters.localfs.directories import LocalAttemptDirectories
-from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
 from perago.adapters.localfs.home import make_logs_directory
 from perago.adapters.localfs.root_lock import WorkspaceRootLock
-from perago.adapters.spark import LocalSparkSessions
+from perago.adapters.spark import LocalSparkSessions, SparkGuardrailEvaluator
 from perago.app.attempt_policy import AttemptPolicy
 from perago.app.attempt_ports import AttemptPorts
 from perago.authoring import AnyTask, Declarations, load_targets
 from perago.bootstrap.application import Application
-from perago.bootstrap.machine import spark_settings
+from perago.bootstrap.machine import direct_access, spark_settings
 from perago.bootstrap.orchestrators import open_orchestrator
-from perago.bootstrap.stores import describe_store, open_store
+from perago.bootstrap.stores import as_direct_store, describe_store, open_store
+from perago.domain.access import Access
 from perago.domain.attempt import Attempt
 from perago.domain.budget import heartbeat_interval_of, merge_timeout_of
 from perago.domain.ids import WorkerId
@@ -53,15 +54,18 @@ class ExecutorFactory:
         clock = SystemClock()
         declarations = load_targets(self.targets, self.search_path)
         until_the_end = ExitStack()  # never closed: the process ends
+        store = open_store(settings, clock, until_the_end)
         ports = AttemptPorts(
-            store=open_store(settings, clock, until_the_end),
+            store=store,
             orchestrator=open_orchestrator(settings, clock, until_the_end),
             directories=LocalAttemptDirectories(settings.attempts_root),
             guardrails=LocalGuardrailEvaluator(),
             spark=self._spark_sessions(number),
+            spark_guardrails=SparkGuardrailEvaluator(),
             isolation=ProcessIsolation(),
             clock=clock,
             failpoints=RuleFailpoints(parse_failpoints(settings.failpoints)),
+            direct_store=as_direct_store(settings, store),
         )
         return ExecutorKit(
             tasks={task.name: task for task in tasks_of(declarations)},
@@ -70,6 +74,7 @@ class ExecutorFactory:
                 replace_unlabelled=settings.replace_unlabelled,
                 keep_failed_staging=settings.keep_failed_staging,
                 leave_report_to_caller=True,
+                access=Access(settings.spark_access),
             ),
             log_level=settings.log_level,
             log_stream=self.log_stream,
@@ -82,6 +87,7 @@ class ExecutorFactory:
             settings.attempts_root / "spark" / f"executor-{number}",
             executor_log=settings.logs_directory / f"executor-{number}.log",
             executors=settings.executors,
+            direct=direct_access(settings),
         )
 
 

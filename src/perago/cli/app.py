@@ -20,6 +20,7 @@ from perago.cli import (
     doctor,
     extract,
     gc,
+    jars,
     logs,
     register,
     run,
@@ -143,6 +144,7 @@ app.command("logs", help=logs.HELP, epilog=EXIT_CODES)(logs.logs)
 app.command("cancel", help=control.CANCEL_HELP, epilog=EXIT_CODES)(control.cancel)
 app.command("complete", help=control.COMPLETE_HELP, epilog=EXIT_CODES)(control.complete)
 app.command("gc", help=gc.HELP, epilog=EXIT_CODES)(gc.gc)
+app.command("jars", help=jars.HELP, epilog=EXIT_CODES)(jars.jars)
 app.command("doctor", help=doctor.HELP, epilog=EXIT_CODES)(doctor.doctor)
 
 for name, help_, command in (

@@ -18,6 +18,7 @@
     │   ├── GuardrailViolationError  files break the contract that the task declared
     │   ├── UnmappableObjectError    an object that cannot be a local file
     │   ├── UnpublishableFileError   a local file that cannot be an object
+    │   ├── StagingChangedError      somebody else wrote to a staging branch
     │   ├── InsufficientDiskError    the workspace does not fit
     │   └── FenceError               the attempt may no longer publish
     │       ├── StaleAttemptError    the orchestrator no longer counts on this attempt
@@ -159,6 +160,10 @@ class UnpublishableFileError(AttemptError):
     def __init__(self, message: str, *, path: str, hint: str | None = None) -> None:
         self.path = path
         super().__init__(message, hint=hint)
+
+
+class StagingChangedError(AttemptError):
+    """Something was written to a staging branch after it was judged."""
 
 
 class InsufficientDiskError(AttemptError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 from perago.domain.errors import DeclarationError
 from perago.domain.workspace import explain_unsafe_path
@@ -87,11 +87,11 @@ class RequireRows:
 class Custom:
     """A check of one's own.
 
-    It gets the workspace directory and says no by raising, by returning a text (what is wrong),
-    or by returning False. None and True mean yes.
+    It gets the workspace directory, or the `SparkWorkspace` where there is none, and says no by
+    raising, by returning a text (what is wrong), or by returning False. None and True mean yes.
     """
 
-    check: Callable[[Path], object]
+    check: Callable[[Any], object]
 
     @property
     def name(self) -> str:

@@ -21,7 +21,13 @@ from perago.ports.observation import (
     Lease,
 )
 from perago.ports.orchestrator import Orchestrator
-from perago.ports.spark import SparkLease, SparkSessions, SparkWorkspace
+from perago.ports.spark import (
+    DirectPlace,
+    SparkGuardrails,
+    SparkLease,
+    SparkSessions,
+    SparkWorkspace,
+)
 from perago.ports.store import (
     Branch,
     Fencing,
@@ -39,6 +45,7 @@ __all__ = [
     "BodyIsolation",
     "Branch",
     "Clock",
+    "DirectPlace",
     "DirectStore",
     "Failpoint",
     "Failpoints",
@@ -51,6 +58,7 @@ __all__ = [
     "LocalTree",
     "OnTransfer",
     "Orchestrator",
+    "SparkGuardrails",
     "SparkLease",
     "SparkSessions",
     "SparkWorkspace",

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from perago.domain.attempt import Attempt
-from perago.domain.ids import ExecutionId
+from perago.domain.guardrail import Guardrail
+from perago.domain.ids import BranchName, CommitId, ExecutionId, RepositoryName
+from perago.domain.workspace import Prefix
+from perago.ports.direct import DirectStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-WriteMode = Literal["overwrite", "append", "error"]
+WriteMode = Literal["overwrite", "overwrite_partitions", "append", "error"]
+"""`overwrite_partitions` replaces the partitions that the rows are of, and keeps the others."""
 
 
 @runtime_checkable
@@ -49,10 +54,13 @@ class SparkWorkspace(Protocol):
         partition_by: Sequence[str] = (),
         format: str = "parquet",  # noqa: A002 - Spark's own word for it
         sort_by: Sequence[str] = (),
+        repartition: bool = True,
     ) -> None:
-        """Write a table as clean files with stable names.
+        """Write a table, whole or not at all, with nothing but data files.
 
-        With `sort_by`, the same rows give the same bytes, so an unchanged rerun publishes nothing.
+        In a local workspace files have stable names, and with `sort_by` the same rows give the
+        same bytes, so an unchanged rerun publishes nothing. A partition is written by one task;
+        with `repartition=False` by each task that has rows of it.
         """
         ...
 
@@ -73,6 +81,16 @@ class SparkWorkspace(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectPlace:
+    """Where a direct workspace reads, and writes: nowhere without a staging branch."""
+
+    repository: RepositoryName
+    ref: CommitId
+    prefix: Prefix
+    staging: BranchName | None
+
+
 class SparkLease(Protocol):
     """Spark for the length of one attempt."""
 
@@ -85,14 +103,27 @@ class SparkLease(Protocol):
         """A workspace over two local directories."""
         ...
 
+    def direct_workspace(self, place: DirectPlace, store: DirectStore) -> SparkWorkspace:
+        """A workspace that Spark reads and writes in the store itself."""
+        ...
+
+    def settle(self) -> None:
+        """End every job of this attempt, and return when none of its tasks runs any more.
+
+        Raises `EnvironmentUnfitError` when that cannot be reached, or the body ended Spark.
+        """
+        ...
+
 
 class SparkSessions(Protocol):
     """One Spark context per executor process, started on first need and kept warm."""
 
     def lease(
-        self, attempt: Attempt, execution_id: ExecutionId
+        self, attempt: Attempt, execution_id: ExecutionId, *, direct: bool = False
     ) -> AbstractContextManager[SparkLease]:
         """Spark for one attempt; on exit jobs are cancelled and nothing is left behind.
+
+        With `direct` it has what `direct_workspace` needs.
 
         Raises `EnvironmentUnfitError` where Java or pyspark is missing or unfit, saying what to
         install.
@@ -101,4 +132,12 @@ class SparkSessions(Protocol):
 
     def stop(self) -> None:
         """End the Spark context, if one was started."""
+        ...
+
+
+class SparkGuardrails(Protocol):
+    """Checks guardrails on Spark, where the files are in no directory."""
+
+    def violations(self, guardrails: Sequence[Guardrail], workspace: SparkWorkspace) -> list[str]:
+        """What is wrong at the workspace's input side, one sentence each. Changes nothing."""
         ...

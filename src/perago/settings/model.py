@@ -168,6 +168,22 @@ class Settings(ConductorSettings, WorkerSettings):
     spark_memory_mb: Annotated[
         int | None, Field(description="Memory for all executors' Spark together, in MiB.", ge=512)
     ] = None
+    spark_access: Annotated[
+        Literal["local", "direct"],
+        Field(
+            description="How Spark reaches a workspace on lakeFS, where the task does not say: "
+            "`local`, as files that the worker brings to its machine, or `direct`, by itself."
+        ),
+    ] = "local"
+    spark_jars: Annotated[
+        str | None,
+        Field(
+            description="The jars with which Spark reaches lakeFS (Hadoop's S3A), separated by "
+            "commas; `none` where Spark has them already. Unless set, they are got from Maven "
+            "Central once, 12 MB, and kept in the cache.",
+            min_length=1,
+        ),
+    ] = None
     spark_conf: Annotated[
         Mapping[str, str],
         Field(description="Further Spark settings; a table in a file, a JSON object in PERAGO_*."),

@@ -14,10 +14,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from perago.adapters.guardrails import LocalGuardrailEvaluator
 from perago.adapters.localfs.copying import hash_path
 from perago.adapters.localfs.directories import LocalAttemptDirectories
-from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
-from perago.adapters.spark import LocalSparkSessions, SparkSettings
+from perago.adapters.spark import (
+    LocalSparkSessions,
+    SparkGuardrailEvaluator,
+    SparkSettings,
+)
 from perago.app.attempt_policy import AttemptPolicy
 from perago.app.attempt_ports import AttemptPorts
 from perago.app.follow import RunRequest, start_run
@@ -267,6 +271,7 @@ class TaskEnvironment:
             directories=LocalAttemptDirectories(self._root),
             guardrails=LocalGuardrailEvaluator(),
             spark=self._spark,
+            spark_guardrails=SparkGuardrailEvaluator(),
             isolation=_NoIsolation(),
             clock=self.clock,
             failpoints=_HookedFailpoints(faults),

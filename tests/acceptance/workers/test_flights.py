@@ -28,7 +28,10 @@ pytestmark = [
 WRITING_STEPS = ["ingest", "clean", "join", "features", "report"]
 
 
-def test_the_flights_pipeline_completes(site: Site, tmp_path: Path, project_root: Path) -> None:
+@pytest.mark.parametrize("access", ["local", "direct"])
+def test_the_flights_pipeline_completes(
+    site: Site, tmp_path: Path, project_root: Path, s3a_jars: list[Path], access: str
+) -> None:
     site.register("flights")
     site.branch("flights")
     (pipeline,) = site.load("flights").pipelines
@@ -39,7 +42,13 @@ def test_the_flights_pipeline_completes(site: Site, tmp_path: Path, project_root
         branch=BranchName("flights"),
     )
     paths = os.pathsep.join([str(project_root), os.environ.get("PYTHONPATH", "")])
-    with site.worker("-j", "2", module="flights", PYTHONPATH=paths) as worker:
+    jars = ",".join(map(str, s3a_jars))  # the worker has a cache of its own
+    variables = {
+        "PYTHONPATH": paths,
+        "PERAGO_SPARK_ACCESS": access,
+        "PERAGO_SPARK_JARS": jars,
+    }
+    with site.worker("-j", "2", module="flights", **variables) as worker:
         started = start_run(request, store=site.store, orchestrator=site.conductor)
         state = site.finish(site.note(started))
         assert worker.stop() == 0, worker.said

@@ -15,10 +15,14 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from perago import PublishBudget, RetryPolicy, TaskControls, WorkspaceSpec, task
+from perago.adapters.guardrails import LocalGuardrailEvaluator
 from perago.adapters.localfs.clock import SystemClock
 from perago.adapters.localfs.directories import LocalAttemptDirectories
-from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
-from perago.adapters.spark import LocalSparkSessions, SparkSettings
+from perago.adapters.spark import (
+    LocalSparkSessions,
+    SparkGuardrailEvaluator,
+    SparkSettings,
+)
 from perago.app.attempt_ports import AttemptPorts
 from perago.app.run_attempt import AttemptRun
 from perago.authoring import AnyTask
@@ -27,7 +31,13 @@ from perago.domain.errors import PeragoError
 from perago.domain.ids import CommitId, ExecutionId
 from perago.domain.outcome import Completed, Failed, Outcome, Phase, read_ref
 from perago.domain.workflow import PolledTask
-from perago.ports import Failpoint, Orchestrator, WorkspaceStore
+from perago.ports import (
+    DirectStore,
+    Failpoint,
+    Orchestrator,
+    SparkSessions,
+    WorkspaceStore,
+)
 
 MERGE_SECONDS = 2.0
 BEFORE = {"kept": b"kept", "changed": b"old", "gone": b"gone"}
@@ -174,6 +184,8 @@ def run_attempt(
     root: Path,
     hooks: Hooks,
     declared: AnyTask = edit,
+    spark: SparkSessions | None = None,
+    direct_store: DirectStore | None = None,
 ) -> Attempted:
     """Run an attempt of `edit` on a machine whose workspace root is `root`."""
     quiet = _Quiet()
@@ -182,10 +194,12 @@ def run_attempt(
         orchestrator=orchestrator,
         directories=LocalAttemptDirectories(root),
         guardrails=LocalGuardrailEvaluator(),
-        spark=LocalSparkSessions(SparkSettings(), root),
+        spark=spark or LocalSparkSessions(SparkSettings(), root),
+        spark_guardrails=SparkGuardrailEvaluator(),
         isolation=quiet,
         clock=SystemClock(),
         failpoints=_Failpoints(hooks),
+        direct_store=direct_store,
     )
     with _witnessing() as seen:
         run = AttemptRun(declared, polled, execution_id, ports=ports, lease=quiet, observer=quiet)

@@ -276,3 +276,28 @@ def test_wrong_use_is_refused_before_anything_runs(workspace: SparkWorkspace) ->
     with pytest.raises(TaskTerminalError, match="'' is not a path of the workspace"):
         workspace.write(df, "")
     assert workspace.ls(staged=True) == []
+
+
+def test_partitions_are_replaced_one_by_one(
+    workspace: SparkWorkspace, directories: tuple[Path, Path]
+) -> None:
+    workspace.write(flights(workspace), "t", partition_by=["hour"])
+    table = directories[1] / "t"
+    before = contents(table)
+    rows = flights(workspace, rows=200).where("hour = 2")
+
+    workspace.write(rows, "t", partition_by=["hour"], mode="overwrite_partitions")
+
+    after = contents(table)
+    assert after.keys() == before.keys()
+    changed = [name for name in after if after[name] != before[name]]
+    assert [Path(name).parent.name for name in changed] == ["hour=2"]
+    found = workspace.read_staged.parquet("t").where("hour = 2")
+    assert found.count() == rows.count()
+
+
+def test_a_partition_has_a_file_of_each_task_where_asked_for(workspace: SparkWorkspace) -> None:
+    workspace.write(flights(workspace), "one", partition_by=["hour"])
+    workspace.write(flights(workspace), "many", partition_by=["hour"], repartition=False)
+    assert len(workspace.ls("one", staged=True)) == 7
+    assert len(workspace.ls("many", staged=True)) == 21

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from pydantic import BaseModel
 
 from perago import (
     WorkspaceSpec,
@@ -13,7 +14,9 @@ from perago import (
     require_file,
     require_glob,
     require_rows,
+    task,
 )
+from perago.domain.access import Access
 from perago.domain.errors import DeclarationError
 from perago.domain.guardrail import (
     Custom,
@@ -72,3 +75,27 @@ def test_a_single_column_as_text_is_not_taken_apart() -> None:
     with pytest.raises(DeclarationError) as caught:
         require_columns("a.csv", "year")
     assert caught.value.hint == "write require_columns('a.csv', ['year'])"
+
+
+def test_access_is_the_workers_choice_unless_said() -> None:
+    assert WorkspaceSpec().access is None
+    assert WorkspaceSpec(access="direct").access is Access.DIRECT
+    assert WorkspaceSpec(access="local").access is Access.LOCAL
+
+
+def test_another_access_is_refused() -> None:
+    with pytest.raises(DeclarationError, match="no way to reach a workspace"):
+        WorkspaceSpec(access=cast("Any", "remote"))
+
+
+def test_a_path_is_never_direct() -> None:
+    class Nothing(BaseModel):
+        pass
+
+    def body(workspace: Path, _params: Nothing) -> Nothing:
+        del workspace
+        return Nothing()
+
+    declare = task("t", owner_email="a@b.cc", workspace=WorkspaceSpec(access="direct"))
+    with pytest.raises(DeclarationError, match="only Spark goes to the store by itself"):
+        declare(body)

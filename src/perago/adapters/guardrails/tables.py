@@ -16,19 +16,15 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from perago.adapters.guardrails.rules import describe_missing
+from perago.adapters.guardrails.views import Unreadable
+
 CSV_BLOCK_BYTES = 1024 * 1024
 """The longest row. Arrow reads some forty such blocks ahead; more would take more memory."""
 
 PARQUET_MAGIC = b"PAR1"
 
 READ_ERRORS = (pa.ArrowException, OSError)
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """Why a table cannot be judged: it is mixed, empty of data files, or corrupt."""
-
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +126,27 @@ class Table:
 
     parts: Sequence[Part]
 
+    def find_missing(self, columns: Sequence[str]) -> str | None:
+        """The first file that lacks a column: where one does, the column is full of holes."""
+        for part in self.parts:
+            found = part.columns()
+            if isinstance(found, Unreadable):
+                return found.reason
+            missing = describe_missing(part.name, columns, found)
+            if missing is not None:
+                return missing
+        return None
+
+    def count_rows(self) -> int | Unreadable:
+        """The rows of all parts."""
+        total = 0
+        for part in self.parts:
+            rows = part.rows()
+            if isinstance(rows, Unreadable):
+                return rows
+            total += rows
+        return total
+
 
 def find_table(root: Path, path: str, files: Sequence[str]) -> Table | Unreadable:
     """The table at a path, which is a file or a directory; `files` are those at or below it.
@@ -148,17 +165,6 @@ def find_table(root: Path, path: str, files: Sequence[str]) -> Table | Unreadabl
     if len(formats) > 1:
         return Unreadable(f"{path}: it mixes Parquet and CSV files")
     return Table(parts=[_part(root, name, path, form) for name, form in data])
-
-
-def count_rows(table: Table) -> int | Unreadable:
-    """The rows of all parts."""
-    total = 0
-    for part in table.parts:
-        rows = part.rows()
-        if isinstance(rows, Unreadable):
-            return rows
-        total += rows
-    return total
 
 
 def _part(root: Path, name: str, table: str, form: type[Part]) -> Part:

@@ -5,6 +5,7 @@ Nothing of this is needed to use a server that somebody else runs.
 
 from __future__ import annotations
 
+from perago.adapters.progress import Progress
 from perago.adapters.servers.binaries import find_binary, provide_binary
 from perago.adapters.servers.conductor import ConductorServer, ConductorState
 from perago.adapters.servers.conductor_program import (
@@ -28,7 +29,6 @@ from perago.adapters.servers.programs import (
     LAKEFS_VERSION,
     GoProgram,
 )
-from perago.adapters.servers.progress import Progress
 from perago.adapters.servers.states import ServerState
 from perago.adapters.servers.throwaway import (
     ThrowawayConductor,

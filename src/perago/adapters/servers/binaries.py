@@ -9,10 +9,10 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from perago.adapters.progress import Progress
 from perago.adapters.servers.go import USUAL_PLACES, GoBuild, explain_missing_go, find_go
 from perago.adapters.servers.program_cache import Binary, cached_path, fill_cache
 from perago.adapters.servers.programs import GoProgram
-from perago.adapters.servers.progress import Progress
 
 _PROBE_SECONDS = 30
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from perago.adapters.progress import Progress
 from perago.adapters.servers.java import find_server_java
 from perago.adapters.servers.maven import find_jar, provide_jar
 from perago.adapters.servers.program_cache import Binary
 from perago.adapters.servers.programs import CONDUCTOR
-from perago.adapters.servers.progress import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from perago.adapters.progress import Progress
 from perago.adapters.servers.programs import GoProgram
-from perago.adapters.servers.progress import Progress
 from perago.adapters.servers.toolchains import Tool
 from perago.domain.errors import EnvironmentUnfitError
 

@@ -17,7 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
-from perago.adapters.servers.file_lock import hold_file_lock
+from perago.adapters.file_lock import hold_file_lock
 from perago.adapters.servers.processes import (
     LOOPBACK,
     ChildServer,

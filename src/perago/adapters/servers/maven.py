@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from perago.adapters.progress import Progress
 from perago.adapters.servers.program_cache import Binary, cached_path, fill_cache
 from perago.adapters.servers.programs import MavenProgram
-from perago.adapters.servers.progress import Progress
 from perago.adapters.servers.toolchains import Tool
 from perago.domain.errors import EnvironmentUnfitError
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from perago.adapters.servers.file_lock import hold_file_lock
+from perago.adapters.file_lock import hold_file_lock
+from perago.adapters.progress import Progress
 from perago.adapters.servers.programs import Program
-from perago.adapters.servers.progress import Progress
 from perago.domain.errors import EnvironmentUnfitError
 
 _SCRATCH_PREFIX = ".build-"

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from perago.adapters.servers.progress import Progress
+from perago.adapters.progress import Progress
 from perago.adapters.servers.tether import Tether
 
 _BOUND_SECONDS = 3600

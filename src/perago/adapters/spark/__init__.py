@@ -3,15 +3,23 @@
 Importing it needs neither pyspark nor Java: what is missing is said when Spark is first needed.
 """
 
-from perago.adapters.spark.sessions import LocalSparkLease, LocalSparkSessions
+from perago.adapters.spark.guardrails import SparkGuardrailEvaluator
+from perago.adapters.spark.jars import S3A, JarCache
+from perago.adapters.spark.s3a import S3Gateway
+from perago.adapters.spark.sessions import DirectAccess, LocalSparkLease, LocalSparkSessions
 from perago.adapters.spark.settings import Machine, SparkSettings, build_spark_conf
 from perago.adapters.spark.workspace import LocalSparkWorkspace
 
 __all__ = [
+    "S3A",
+    "DirectAccess",
+    "JarCache",
     "LocalSparkLease",
     "LocalSparkSessions",
     "LocalSparkWorkspace",
     "Machine",
+    "S3Gateway",
+    "SparkGuardrailEvaluator",
     "SparkSettings",
     "build_spark_conf",
 ]

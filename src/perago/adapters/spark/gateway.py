@@ -8,6 +8,7 @@ ending another leaves them alone.
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import shutil
 import signal
@@ -137,6 +138,8 @@ def start_jvm(
     from pyspark.sql import SparkSession
 
     prepare_scratch(scratch)
+    # At level DEBUG it logs every call with its arguments, and some of them are keys.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     _set_pyspark(None, None, None)
     gateway = None
     try:

@@ -6,15 +6,22 @@ cannot be reached, `close` raises, and its caller throws the JVM away.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perago.adapters.spark.gateway import SparkJvm
+from perago.adapters.spark.s3a import S3Gateway, close_repository, open_repository
+from perago.domain.errors import EnvironmentUnfitError
+from perago.domain.ids import RepositoryName
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+_SETTLE_SECONDS = 30.0
+_LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +49,43 @@ class IsolatedSession:
         self.session = jvm.root.newSession()
         _make_current(self.session)
         jvm.context.setJobGroup(group.id, group.description, interruptOnCancel=True)
+        self._repositories: set[RepositoryName] = set()
+
+    def open_repository(self, gateway: S3Gateway, repository: RepositoryName) -> None:
+        """Let this session reach a repository of the store, until it is closed."""
+        if repository not in self._repositories:
+            self._repositories.add(repository)
+            open_repository(self._jvm.context, gateway, repository)
+
+    def settle(self) -> None:
+        """End every job, and wait until no task runs: what was asked to end may go on writing."""
+        if not self._jvm.is_usable:
+            raise EnvironmentUnfitError(
+                "the body stopped Spark, or Spark died: what it wrote cannot be relied on",
+                hint="a body leaves the session to the runtime: it never calls spark.stop()",
+            )
+        context = self._jvm.context
+        _cancel_jobs(context, self.session)
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        while (running := _running_tasks(context)) > 0:
+            if time.monotonic() > deadline:
+                raise EnvironmentUnfitError(
+                    f"{running} Spark tasks still run {_SETTLE_SECONDS:.0f} s after they were told "
+                    "to end: what they write cannot be relied on",
+                    hint="look for native code or sleeps in them that ignore interrupts",
+                )
+            time.sleep(_LOOK_SECONDS)
 
     def close(self) -> None:
         """End what still runs and put the context back as it was. Call it in the same thread."""
-        _end_running_work(self._jvm.context, self.session)
+        context = self._jvm.context
+        _cancel_jobs(context, self.session)
+        _free_memory(context, self.session)
         _drop_shared_tables(self._jvm.root)
         _make_current(self._jvm.root)
-        _restore(self._jvm.context, self._before)
+        for repository in self._repositories:
+            close_repository(context, repository)
+        _restore(context, self._before)
 
 
 def _capture(context: SparkContext) -> _ContextState:
@@ -84,12 +121,21 @@ def _make_current(session: SparkSession) -> None:
     java_class.setActiveSession(session._jsparkSession)  # noqa: SLF001
 
 
-def _end_running_work(context: SparkContext, session: SparkSession) -> None:
+def _cancel_jobs(context: SparkContext, session: SparkSession) -> None:
     for query in session.streams.active:
         query.stop()
     # Not by job group alone: a thread that the body started has none, and one process runs one
     # attempt at a time.
     context.cancelAllJobs()
+
+
+def _running_tasks(context: SparkContext) -> int:
+    """How many tasks the executors are at, as far as they have told."""
+    tracker = context._jsc.sc().statusTracker()  # noqa: SLF001
+    return sum(int(executor.numRunningTasks()) for executor in tracker.getExecutorInfos())
+
+
+def _free_memory(context: SparkContext, session: SparkSession) -> None:
     session.catalog.clearCache()
     for dataset in context._jsc.getPersistentRDDs().values():  # noqa: SLF001
         dataset.unpersist()

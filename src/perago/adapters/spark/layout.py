@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives it
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
+from perago.adapters.spark.write_plan import WritePlan
 from perago.domain.errors import TaskTerminalError
 
 ROWS_PER_FILE = 1_000_000
@@ -25,12 +26,25 @@ PARTITION_TASKS = 16
 "") must share or not share a task on every machine alike."""
 
 
+def save(df: DataFrame, plan: WritePlan, place: str, *, mode: str) -> None:
+    """Have Spark write the rows of a table to a place, arranged as the plan says."""
+    with arranged(
+        df,
+        partition_by=plan.partition_by,
+        sort_by=plan.sort_by,
+        repartition=plan.repartition,
+    ) as rows:
+        writer = rows.write.format(plan.file_format).options(**plan.options)
+        writer.partitionBy(*plan.partition_by).mode(mode).save(place)
+
+
 @contextmanager
 def arranged(
     df: DataFrame,
     *,
     partition_by: Sequence[str],
     sort_by: Sequence[str],
+    repartition: bool = True,
     rows_per_file: int = ROWS_PER_FILE,
 ) -> Iterator[DataFrame]:
     """The same rows, arranged as they shall be written."""
@@ -38,7 +52,8 @@ def arranged(
     check_columns(df, sort_by, "sort_by")
     keys = [column(name) for name in partition_by]
     if not sort_by:
-        yield df.repartition(*keys) if keys else df
+        # Else every task writes a file into every partition that it has a row of.
+        yield df.repartition(*keys) if keys and repartition else df
         return
     order = [*keys, *_total_order(df, partition_by, sort_by)]
     if keys:

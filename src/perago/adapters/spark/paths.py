@@ -43,13 +43,9 @@ def spark_path(root: Path, path: str) -> str:
     return f"file:{root}/{path}" if path else f"file:{root}"
 
 
-def spark_pattern(root: Path, path: str, *, literal: bool) -> str:
-    """How Spark's readers name it, which take every path for a pattern.
-
-    Nothing in the root is meant as one; nor in the path, when it is `literal`.
-    """
-    escaped_root = Path(escape_pattern(str(root)))
-    return spark_path(escaped_root, escape_pattern(path) if literal else path)
+def is_pattern(path: str) -> bool:
+    """Whether a path has characters that a reader takes for more than themselves."""
+    return _PATTERN_CHARACTERS.search(path) is not None
 
 
 def escape_pattern(text: str) -> str:

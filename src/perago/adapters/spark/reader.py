@@ -1,4 +1,4 @@
-"""Spark's own reader, with its paths below one directory.
+"""Spark's own reader, with its paths below one root.
 
 Invariant: no path given to it reaches Spark unrooted; chaining keeps the root, for the reader's
 methods return the reader itself.
@@ -6,12 +6,12 @@ methods return the reader itself.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-from perago.adapters.spark.paths import check_path, spark_pattern
+from perago.adapters.spark.paths import check_path
+from perago.adapters.spark.roots import Root
 
 if TYPE_CHECKING:
     from pyspark.sql._typing import OptionalPrimitiveType
@@ -20,12 +20,12 @@ _PATH_OPTIONS = ("path", "basepath")
 
 
 class RootedReader(DataFrameReader):
-    """Reads below a directory; `table` and `jdbc` have no path and are Spark's own.
+    """Reads below a root; `table` and `jdbc` have no path and are Spark's own.
 
     A path that exists is taken literally, any other as a pattern (`raw/*.csv`).
     """
 
-    def __init__(self, spark: SparkSession, root: Path) -> None:
+    def __init__(self, spark: SparkSession, root: Root) -> None:
         super().__init__(spark)
         self._root = root
 
@@ -63,9 +63,7 @@ class RootedReader(DataFrameReader):
     def _rooted(self, path: Any) -> Any:
         """Root one path or many; an RDD or DataFrame of text is no path and stays."""
         if isinstance(path, str):
-            checked = check_path(path, root_allowed=True)
-            literal = (self._root / checked).exists()
-            return spark_pattern(self._root, checked, literal=literal)
+            return self._root.pattern(check_path(path, root_allowed=True))
         if isinstance(path, list | tuple):
             return [self._rooted(item) for item in path]
         return path

@@ -10,20 +10,25 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perago.adapters.localfs.java import JavaInstallation
+from perago.adapters.spark.direct_workspace import DirectSparkWorkspace
 from perago.adapters.spark.gateway import SparkJvm, require_pyspark, start_jvm
 from perago.adapters.spark.isolation import IsolatedSession, JobGroup
 from perago.adapters.spark.java import find_java
 from perago.adapters.spark.machine import measure_machine
+from perago.adapters.spark.s3a import S3Gateway
 from perago.adapters.spark.settings import SparkSettings, build_spark_conf
 from perago.adapters.spark.workspace import LocalSparkWorkspace
 from perago.domain.attempt import Attempt
 from perago.domain.errors import EnvironmentUnfitError
 from perago.domain.ids import ExecutionId
+from perago.ports import DirectPlace, DirectStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,12 +62,23 @@ class _Claim:
 _CLAIM = _Claim()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectAccess:
+    """What Spark needs to reach the store by itself."""
+
+    gateway: S3Gateway
+    jars: Callable[[JavaInstallation], Sequence[Path]]
+    """Finds the jars of S3A; none where the cluster has them."""
+
+
 class LocalSparkLease:
     """Spark for one attempt; worth nothing once the lease is over."""
 
-    def __init__(self, session: SparkSession, scratch: Path) -> None:
-        self._session = session
+    def __init__(self, isolated: IsolatedSession, scratch: Path, gateway: S3Gateway | None) -> None:
+        self._isolated = isolated
+        self._session = isolated.session
         self._scratch = scratch
+        self._gateway = gateway
 
     @property
     def session(self) -> SparkSession:
@@ -76,6 +92,14 @@ class LocalSparkLease:
             scratch=self._scratch,
         )
 
+    def direct_workspace(self, place: DirectPlace, store: DirectStore) -> DirectSparkWorkspace:
+        assert self._gateway is not None, "a lease that is not direct"
+        self._isolated.open_repository(self._gateway, place.repository)
+        return DirectSparkWorkspace(spark=self._session, place=place, store=store)
+
+    def settle(self) -> None:
+        self._isolated.settle()
+
 
 class LocalSparkSessions:
     """Spark in a JVM of this process's own, started on first need.
@@ -83,7 +107,8 @@ class LocalSparkSessions:
     `scratch` holds what Spark writes by itself, in a directory of this process; it should be on
     the disk of the attempt directories, so that finished tables are moved rather than copied.
     `executor_log` takes the JVM's output; without it the JVM writes where this process does.
-    `executors` is the number of processes that share the machine.
+    `executors` is the number of processes that share the machine. `direct` is what direct
+    workspaces need; without it there are none.
     """
 
     def __init__(
@@ -93,21 +118,27 @@ class LocalSparkSessions:
         executor_log: Path | None = None,
         *,
         executors: int = 1,
+        direct: DirectAccess | None = None,
     ) -> None:
         self._settings = settings
         self._scratch = scratch.resolve() / f"{_SCRATCH_PREFIX}{os.getpid()}"
         self._log = executor_log
         self._executors = executors
+        self._direct = direct
         self._jvm: SparkJvm | None = None
+        self._jvm_is_direct = False
 
     @contextmanager
-    def lease(self, attempt: Attempt, execution_id: ExecutionId) -> Iterator[LocalSparkLease]:
+    def lease(
+        self, attempt: Attempt, execution_id: ExecutionId, *, direct: bool = False
+    ) -> Iterator[LocalSparkLease]:
         _CLAIM.take(attempt)
         scratch = self._scratch / "attempts" / execution_id
         try:
-            isolated = IsolatedSession(self._usable_jvm(), _job_group(attempt))
+            isolated = IsolatedSession(self._usable_jvm(direct=direct), _job_group(attempt))
+            gateway = self._direct.gateway if direct and self._direct is not None else None
             try:
-                yield LocalSparkLease(isolated.session, scratch)
+                yield LocalSparkLease(isolated, scratch, gateway)
             finally:
                 self._hand_back(isolated)
         finally:
@@ -120,24 +151,33 @@ class LocalSparkSessions:
             self._jvm = None
         shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def _usable_jvm(self) -> SparkJvm:
+    def _usable_jvm(self, *, direct: bool) -> SparkJvm:
         if self._jvm is not None and not self._jvm.is_usable:
             _LOG.warning("Spark has died since it was last used; starting it afresh")
             self.stop()
+        if self._jvm is not None and direct and not self._jvm_is_direct:
+            _LOG.info("starting Spark afresh, with what it needs to reach the store")
+            self.stop()
         if self._jvm is None:
-            require_pyspark()
-            sweep_scratch(self._scratch.parent)
-            java = find_java(os.environ)
-            conf = build_spark_conf(
-                self._settings,
-                measure_machine(),
-                scratch=self._scratch,
-                executors=self._executors,
-            )
-            self._jvm = start_jvm(conf, java, scratch=self._scratch, log=self._log)
-            _LOG.info("Spark runs on Java %s, process %s", java.version, self._jvm.pid)
+            self._jvm = self._start_jvm(direct=direct)
+            self._jvm_is_direct = direct
         self._jvm.adopt()
         return self._jvm
+
+    def _start_jvm(self, *, direct: bool) -> SparkJvm:
+        require_pyspark()
+        sweep_scratch(self._scratch.parent)
+        java = find_java(os.environ)
+        conf = build_spark_conf(
+            self._settings,
+            measure_machine(),
+            scratch=self._scratch,
+            executors=self._executors,
+            s3a_jars=self._direct.jars(java) if direct and self._direct is not None else None,
+        )
+        jvm = start_jvm(conf, java, scratch=self._scratch, log=self._log)
+        _LOG.info("Spark runs on Java %s, process %s", java.version, jvm.pid)
+        return jvm
 
     def _hand_back(self, isolated: IsolatedSession) -> None:
         """Keep the JVM warm if it is clean; how the body ended is not changed by this."""

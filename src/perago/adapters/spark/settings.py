@@ -5,10 +5,11 @@ Invariant: whatever the user sets wins over what is decided here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from perago.adapters.spark.s3a import S3A_CONF
 from perago.domain.errors import SettingsError
 
 SMALLEST_HEAP_MB = 512
@@ -20,6 +21,7 @@ LARGEST_DEFAULT_HEAP_MB = 8192
 LOG_CONFIGURATION_NAME = "log4j2.properties"
 """The file below the scratch directory that keeps Spark's log to what matters."""
 
+_JARS = "spark.jars"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 _LAUNCH_PREFIXES = (
@@ -68,11 +70,17 @@ class SparkSettings:
 
 
 def build_spark_conf(
-    settings: SparkSettings, machine: Machine, *, scratch: Path, executors: int = 1
+    settings: SparkSettings,
+    machine: Machine,
+    *,
+    scratch: Path,
+    executors: int = 1,
+    s3a_jars: Sequence[Path] | None = None,
 ) -> dict[str, str]:
     """Spark's settings for one of the executor processes that share a machine.
 
-    Everything that Spark writes by itself goes below `scratch`.
+    Everything that Spark writes by itself goes below `scratch`. `s3a_jars` is for a Spark that
+    reaches the store by itself; it is empty where Spark has them already.
     """
     cores = _share_of_cores(settings, machine, executors)
     conf = {
@@ -95,7 +103,13 @@ def build_spark_conf(
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     }
-    return conf | dict(settings.conf) | {_JAVA_OPTIONS: _java_options(settings, scratch)}
+    if s3a_jars is not None:
+        conf |= S3A_CONF
+    conf |= dict(settings.conf)
+    if s3a_jars:
+        own = [conf[_JARS]] if conf.get(_JARS) else []
+        conf[_JARS] = ",".join([*own, *map(str, s3a_jars)])
+    return conf | {_JAVA_OPTIONS: _java_options(settings, scratch)}
 
 
 def select_launch_conf(conf: Mapping[str, str]) -> dict[str, str]:

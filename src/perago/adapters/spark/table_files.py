@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from perago.domain.errors import TaskTerminalError
@@ -38,7 +38,7 @@ def partition_keys(files: Iterable[str]) -> tuple[str, ...] | None:
     """The keys by which a table is partitioned, from its paths; None when it has no data file."""
     for path in sorted(files):
         parts = PurePosixPath(path).parts
-        if _is_hidden(parts):
+        if is_hidden(parts):
             continue
         matches = (_PARTITION_PART.match(part) for part in parts[:-1])
         return tuple(match[1] for match in matches if match is not None)
@@ -78,19 +78,30 @@ def replace_table(new: Path, target: Path, *, set_aside: Path) -> None:
         raise
 
 
-def add_to_table(new: Path, target: Path) -> None:
-    """Move files in beside those that are there; on failure those that were moved are gone."""
-    moved: list[Path] = []
+def add_to_table(
+    new: Path, target: Path, *, instead_of: Collection[str] = (), set_aside: Path
+) -> None:
+    """Move files in beside those that are there, which stay but for some; all of it or nothing."""
+    moves: list[tuple[Path, Path]] = []
     try:
+        for name in sorted(instead_of):
+            _move(target / name, set_aside / name, moves)
         for name in list_files(new):
-            destination = target / name
-            destination.parent.mkdir(parents=True, exist_ok=True)
-            moved.append(destination)
-            shutil.move(new / name, destination)
+            _move(new / name, target / name, moves)
     except BaseException:
-        for path in moved:
-            path.unlink(missing_ok=True)
+        for source, destination in reversed(moves):
+            if source.exists():
+                # Between two disks a move is a copy, which may have ended halfway.
+                destination.unlink(missing_ok=True)
+            else:
+                shutil.move(destination, source)
         raise
+
+
+def _move(source: Path, destination: Path, moves: list[tuple[Path, Path]]) -> None:
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    moves.append((source, destination))
+    shutil.move(source, destination)
 
 
 def _data_files(
@@ -98,7 +109,7 @@ def _data_files(
 ) -> Iterable[tuple[tuple[int, int], PurePosixPath, str]]:
     for text in written:
         path = PurePosixPath(text)
-        if _is_hidden(path.parts):
+        if is_hidden(path.parts):
             continue
         match = _SPARK_PART.fullmatch(path.name)
         if match is None:
@@ -110,7 +121,7 @@ def _data_files(
         yield (int(match[1]), int(match[2])), path, match[3]
 
 
-def _is_hidden(parts: Iterable[str]) -> bool:
+def is_hidden(parts: Iterable[str]) -> bool:
     """Whether Spark itself would not read it; the partition of a column `_x` is no such thing."""
     return any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in parts)
 

@@ -16,24 +16,20 @@ from uuid import uuid4
 
 from perago.adapters.spark.parquet_footer import normalise_footer
 from perago.adapters.spark.paths import check_path, spark_path
+from perago.adapters.spark.roots import LocalRoot
 from perago.adapters.spark.table_files import (
     add_to_table,
     list_files,
-    partition_keys,
     plan_names,
     rename_into,
     replace_table,
 )
+from perago.adapters.spark.write_plan import WritePlan
 from perago.domain.errors import TaskTerminalError
 from perago.ports.spark import WriteMode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-
-FILE_FORMATS = frozenset({"csv", "json", "orc", "parquet", "text"})
-"""The formats whose tables are plain files and nothing else."""
-
-_WRITE_OPTIONS = {"csv": {"header": "true"}}
 
 
 class LocalSparkWorkspace:
@@ -69,24 +65,30 @@ class LocalSparkWorkspace:
         partition_by: Sequence[str] = (),
         format: str = "parquet",  # noqa: A002 - Spark's own word for it
         sort_by: Sequence[str] = (),
+        repartition: bool = True,
     ) -> None:
         """Keep the port's contract; CSV files get a header line.
 
         A partitioned table without rows has no files, as always with Spark.
         """
-        from perago.adapters.spark.layout import arranged
-
         target = self._writable(path)
-        _check_write(path, target, mode, format, partition_by)
+        plan = WritePlan(
+            path=path,
+            mode=mode,
+            file_format=format,
+            partition_by=tuple(partition_by),
+            sort_by=tuple(sort_by),
+            repartition=repartition,
+        )
+        from perago.adapters.spark.layout import save
+
+        _refuse_file_above(path, target)
+        plan.check_target(list_files(target), is_file=target.is_file())
         scratch = self._scratch / uuid4().hex
-        written = scratch / "written"
         try:
-            with arranged(df, partition_by=partition_by, sort_by=sort_by) as rows:
-                rows.write.format(format).options(**_WRITE_OPTIONS.get(format, {})).partitionBy(
-                    *partition_by
-                ).save(spark_path(written, ""))
+            save(df, plan, spark_path(scratch / "written", ""), mode="error")
             with self._lock:
-                self._move_in(scratch, target, keeps_old=mode == "append")
+                self._move_in(scratch, target, plan)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
@@ -121,7 +123,7 @@ class LocalSparkWorkspace:
     def _reader(self, root: Path) -> DataFrameReader:
         from perago.adapters.spark.reader import RootedReader
 
-        return RootedReader(self._spark, root)
+        return RootedReader(self._spark, LocalRoot(root))
 
     def _writable(self, path: str) -> Path:
         self._refuse_if_read_only(path)
@@ -134,56 +136,25 @@ class LocalSparkWorkspace:
                 hint="declare the task with WorkspaceSpec(read_only=False), or only read",
             )
 
-    def _move_in(self, scratch: Path, target: Path, *, keeps_old: bool) -> None:
-        existing = list_files(target) if keeps_old else []
+    def _move_in(self, scratch: Path, target: Path, plan: WritePlan) -> None:
         written, renamed = scratch / "written", scratch / "renamed"
-        names = plan_names(list_files(written), existing)
+        files, existing = list_files(written), list_files(target)
+        replaced = set(plan.find_replaced(existing, files))
+        names = plan_names(files, [name for name in existing if name not in replaced])
         rename_into(written, names, renamed)
         for name in names.values():
             if name.endswith(".parquet"):
                 normalise_footer(renamed / name)
-        if keeps_old:
-            add_to_table(renamed, target)
-        else:
+        if plan.mode in ("overwrite", "error"):
             replace_table(renamed, target, set_aside=scratch / "replaced")
+        else:
+            add_to_table(renamed, target, instead_of=replaced, set_aside=scratch / "replaced")
 
 
-def _check_write(
-    path: str, target: Path, mode: WriteMode, file_format: str, partition_by: Sequence[str]
-) -> None:
-    if file_format not in FILE_FORMATS:
-        raise TaskTerminalError(
-            f"write() cannot write format {file_format!r}",
-            hint=(
-                f"it knows {', '.join(sorted(FILE_FORMATS))}; for a table format of its own, use "
-                "df.write and workspace.uri_out(path)"
-            ),
-        )
+def _refuse_file_above(path: str, target: Path) -> None:
     above = next((parent for parent in target.parents if parent.exists()), None)
     if above is not None and not above.is_dir():
         raise TaskTerminalError(
             f"cannot write {path!r}: {above.name!r} is a file, not a directory",
             hint="delete the file first, or write to another path",
-        )
-    if mode == "error" and target.exists():
-        raise TaskTerminalError(
-            f"{path!r} exists, and mode is 'error'",
-            hint="use mode='overwrite' to replace it or mode='append' to add to it",
-        )
-    if mode == "append" and target.exists():
-        _check_append(path, target, tuple(partition_by))
-
-
-def _check_append(path: str, target: Path, partition_by: tuple[str, ...]) -> None:
-    if target.is_file():
-        raise TaskTerminalError(
-            f"cannot append to {path!r}: it is a file",
-            hint="append to a table, which is a directory, or use mode='overwrite'",
-        )
-    keys = partition_keys(list_files(target))
-    if keys is not None and keys != partition_by:
-        raise TaskTerminalError(
-            f"cannot append to {path!r}: it is partitioned by {list(keys)}, "
-            f"and partition_by is {list(partition_by)}",
-            hint="a table whose files lie in different ways cannot be read back",
         )

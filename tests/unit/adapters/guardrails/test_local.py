@@ -13,8 +13,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from perago.adapters.localfs.globs import matches
-from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
+from perago.adapters.guardrails import LocalGuardrailEvaluator
+from perago.adapters.guardrails.globs import matches
 from perago.domain.errors import TaskFailed
 from perago.domain.guardrail import (
     Custom,
@@ -326,7 +326,7 @@ COUNT_AND_MEASURE = """
 import sys
 from pathlib import Path
 import pyarrow as pa
-from perago.adapters.localfs.guardrails import LocalGuardrailEvaluator
+from perago.adapters.guardrails import LocalGuardrailEvaluator
 from perago.domain.guardrail import RequireRows
 
 rows = int(sys.argv[2])

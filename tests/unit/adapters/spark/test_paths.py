@@ -2,8 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from perago.adapters.spark.paths import check_path, spark_path, spark_pattern
+from perago.adapters.spark.paths import check_path, spark_path
+from perago.adapters.spark.roots import LocalRoot, StoreRoot
 from perago.domain.errors import TaskTerminalError
+from perago.domain.ids import BranchName, CommitId, RepositoryName
+from perago.domain.workspace import Prefix
+from perago.ports import DirectPlace
 
 
 @pytest.mark.parametrize(
@@ -43,8 +47,38 @@ def test_nothing_is_percent_encoded() -> None:
 
 
 def test_the_root_is_never_a_pattern() -> None:
-    assert spark_pattern(Path("/a[1]"), "*.csv", literal=False) == r"file:/a\[1\]/*.csv"
+    assert LocalRoot(Path("/a[1]")).pattern("*.csv") == r"file:/a\[1\]/*.csv"
 
 
-def test_a_literal_path_is_no_pattern() -> None:
-    assert spark_pattern(Path("/a"), r"{x}*?\[1]", literal=True) == r"file:/a/\{x\}\*\?\\\[1\]"
+def test_a_path_that_exists_is_no_pattern(tmp_path: Path) -> None:
+    name = r"{x}*?\[1]"
+    (tmp_path / name).touch()
+    assert LocalRoot(tmp_path).pattern(name) == rf"file:{tmp_path}/\{{x\}}\*\?\\\[1\]"
+
+
+PLACE = DirectPlace(
+    repository=RepositoryName("lake"),
+    ref=CommitId("c0ffee"),
+    prefix=Prefix.parse("a[1]"),
+    staging=BranchName("staging"),
+)
+
+
+def test_a_place_in_the_store_is_named_by_its_ref() -> None:
+    root = StoreRoot(PLACE, "c0ffee", lambda _path: False)
+    assert root.uri("t/x") == "s3a://lake/c0ffee/a[1]/t/x"
+    assert root.uri("") == "s3a://lake/c0ffee/a[1]"
+    assert root.pattern("*.csv") == r"s3a://lake/c0ffee/a\[1\]/*.csv"
+
+
+def test_what_exists_in_the_store_is_no_pattern_and_looked_up_only_if_it_could_be_one() -> None:
+    asked: list[str] = []
+
+    def exists(path: str) -> bool:
+        asked.append(path)
+        return True
+
+    root = StoreRoot(PLACE, "staging", exists)
+    assert root.pattern("t[x]") == r"s3a://lake/staging/a\[1\]/t\[x\]"
+    assert root.pattern("plain") == r"s3a://lake/staging/a\[1\]/plain"
+    assert asked == ["t[x]"]

@@ -125,7 +125,7 @@ def test_a_failed_replacement_puts_the_old_table_back(tmp_path: Path) -> None:
 def test_files_are_added_beside_others(tmp_path: Path) -> None:
     new = make_files(tmp_path / "new", "m=2/b")
     target = make_files(tmp_path / "target", "m=1/a")
-    add_to_table(new, target)
+    add_to_table(new, target, set_aside=tmp_path / "aside")
     assert list_files(target) == ["m=1/a", "m=2/b"]
 
 
@@ -133,5 +133,20 @@ def test_a_failed_addition_takes_its_files_back(tmp_path: Path) -> None:
     new = make_files(tmp_path / "new", "a", "clash/b")
     target = make_files(tmp_path / "target", "clash", "old")
     with pytest.raises(OSError, match="clash"):
-        add_to_table(new, target)
+        add_to_table(new, target, set_aside=tmp_path / "aside")
     assert list_files(target) == ["clash", "old"]
+
+
+def test_files_take_the_place_of_some_others(tmp_path: Path) -> None:
+    new = make_files(tmp_path / "new", "m=1/b")
+    target = make_files(tmp_path / "target", "m=1/a", "m=2/a")
+    add_to_table(new, target, instead_of=["m=1/a"], set_aside=tmp_path / "aside")
+    assert list_files(target) == ["m=1/b", "m=2/a"]
+
+
+def test_a_failed_exchange_puts_the_old_files_back(tmp_path: Path) -> None:
+    new = make_files(tmp_path / "new", "clash/b", "m=1/b")
+    target = make_files(tmp_path / "target", "clash", "m=1/a")
+    with pytest.raises(OSError, match="clash"):
+        add_to_table(new, target, instead_of=["m=1/a"], set_aside=tmp_path / "aside")
+    assert list_files(target) == ["clash", "m=1/a"]

@@ -1,0 +1,110 @@
+"""Guardrails on Spark: for workspaces whose files are in no directory of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from perago.adapters.guardrails.rules import describe_missing, find_violations
+from perago.adapters.guardrails.views import TableView, Unreadable
+from perago.adapters.spark.table_files import is_hidden
+from perago.domain.guardrail import Guardrail
+from perago.ports import SparkWorkspace
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_FORMATS = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv"}
+
+
+class SparkGuardrailEvaluator:
+    """Checks guardrails against the input side of a Spark workspace."""
+
+    def violations(self, guardrails: Sequence[Guardrail], workspace: SparkWorkspace) -> list[str]:
+        return find_violations(guardrails, _SparkView(workspace))
+
+
+class _SparkView:
+    """The files of a Spark workspace, listed at most once however many rules ask."""
+
+    def __init__(self, workspace: SparkWorkspace) -> None:
+        self._workspace = workspace
+        self._names: list[str] | None = None
+
+    @property
+    def place(self) -> SparkWorkspace:
+        return self._workspace
+
+    def names(self) -> list[str]:
+        if self._names is None:
+            self._names = self._workspace.ls()
+        return self._names
+
+    def has_file(self, path: str) -> bool:
+        return path in self.names()
+
+    def has_directory(self, path: str) -> bool:
+        return any(name.startswith(f"{path}/") for name in self.names())
+
+    def table(self, path: str) -> TableView | Unreadable:
+        files = [name for name in self.names() if name == path or name.startswith(f"{path}/")]
+        if not files:
+            return Unreadable(f"{path}: there is no such table")
+        data = [name for name in files if name == path or not _is_hidden(name, path)]
+        suffixes = {_suffix(name) for name in data} - {None}
+        if not suffixes:
+            return Unreadable(f"{path}: there is no Parquet or CSV file in it")
+        if len({_FORMATS[suffix] for suffix in suffixes if suffix}) > 1:
+            return Unreadable(f"{path}: it mixes Parquet and CSV files")
+        return _SparkTable(self._workspace, path, str(suffixes.pop()))
+
+
+class _SparkTable:
+    """A table that Spark reads; its schema is that of all files together."""
+
+    def __init__(self, workspace: SparkWorkspace, path: str, suffix: str) -> None:
+        self._workspace = workspace
+        self._path = path
+        self._suffix = suffix
+
+    def find_missing(self, columns: Sequence[str]) -> str | None:
+        table = self._read()
+        if isinstance(table, Unreadable):
+            return table.reason
+        return describe_missing(self._path, columns, table.columns)
+
+    def count_rows(self) -> int | Unreadable:
+        from pyspark.errors import PySparkException
+
+        table = self._read()
+        if isinstance(table, Unreadable):
+            return table
+        try:
+            return table.count()
+        except PySparkException as error:
+            return self._unreadable(error)
+
+    def _read(self) -> DataFrame | Unreadable:
+        from pyspark.errors import PySparkException
+
+        reader = self._workspace.read
+        try:
+            if _FORMATS[self._suffix] == "parquet":
+                return reader.parquet(self._path)
+            separator = "\t" if self._suffix == ".tsv" else ","
+            return reader.csv(self._path, header=True, sep=separator, multiLine=True)
+        except PySparkException as error:
+            return self._unreadable(error)
+
+    def _unreadable(self, error: Exception) -> Unreadable:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        return Unreadable(f"{self._path}: the table cannot be read: {first}")
+
+
+def _is_hidden(name: str, table: str) -> bool:
+    return is_hidden(name.removeprefix(f"{table}/").split("/"))
+
+
+def _suffix(name: str) -> str | None:
+    plain = name.removesuffix(".gz")
+    return next((suffix for suffix in _FORMATS if plain.endswith(suffix)), None)

@@ -1,0 +1,153 @@
+"""The jars that Spark's wheel leaves out: got once, by Spark's own resolver, and kept.
+
+Invariant: a directory of jars in the cache is whole: it is made beside it and moved in. A set that
+is there is used without a look at the network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from perago.adapters.file_lock import hold_file_lock
+from perago.adapters.localfs.java import JavaInstallation
+from perago.adapters.progress import Progress
+from perago.domain.errors import EnvironmentUnfitError
+
+_MANIFEST = "jars.json"
+_RESOLVER = "org.apache.spark.deploy.SparkSubmit"
+_DOES_NOTHING = "scala.util.Properties"
+"""A class of Spark's own with a `main` that prints a line: resolving is all that is wanted."""
+_SHOWN_LINES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JarSet:
+    """What is needed for one purpose, as Maven coordinates."""
+
+    name: str
+    packages: tuple[str, ...]
+    excludes: tuple[str, ...] = ()
+
+
+S3A = JarSet(
+    name="s3a",
+    packages=(
+        "org.apache.hadoop:hadoop-aws:3.4.2",
+        "software.amazon.awssdk:s3:2.29.52",
+        "software.amazon.awssdk:s3-transfer-manager:2.29.52",
+        "org.apache.spark:spark-hadoop-cloud_2.13:4.1.1",
+    ),
+    # Half a gigabyte of the SDK's other services, the connectors of other clouds, and what Spark
+    # has in another version already.
+    excludes=(
+        "software.amazon.awssdk:bundle",
+        "com.fasterxml.jackson.core:*",
+        "com.fasterxml.jackson.dataformat:*",
+        "com.google.cloud.bigdataoss:gcs-connector",
+        "com.squareup.okhttp3:*",
+        "com.squareup.okio:*",
+        "commons-codec:commons-codec",
+        "io.netty:*",
+        "joda-time:joda-time",
+        "org.apache.hadoop:hadoop-aliyun",
+        "org.apache.hadoop:hadoop-annotations",
+        "org.apache.hadoop:hadoop-azure",
+        "org.apache.hadoop:hadoop-azure-datalake",
+        "org.apache.hadoop:hadoop-client-api",
+        "org.apache.hadoop:hadoop-client-runtime",
+        "org.apache.hadoop:hadoop-cloud-storage",
+        "org.apache.hadoop:hadoop-huaweicloud",
+        "org.apache.httpcomponents:*",
+        "org.eclipse.jetty:*",
+        "org.slf4j:slf4j-api",
+    ),
+)
+"""Hadoop's S3A and the committers for it, in the versions that Spark 4.1 goes with."""
+
+
+class JarCache:
+    """Sets of jars below a directory that many processes may share."""
+
+    def __init__(self, directory: Path, progress: Progress | None = None) -> None:
+        self._directory = directory
+        self._progress = progress
+
+    def find(self, jars: JarSet) -> list[Path] | None:
+        """The jars of a set, if they were got before."""
+        place = self._place(jars)
+        try:
+            sizes: dict[str, int] = json.loads((place / _MANIFEST).read_text(encoding="utf-8"))
+            found = {name: (place / name).stat().st_size for name in sizes}
+        except (OSError, ValueError):
+            return None
+        return [place / name for name in sorted(found)] if found == sizes else None
+
+    def get(self, jars: JarSet, java: JavaInstallation) -> list[Path]:
+        """The jars of a set, got now if need be; `EnvironmentUnfitError` where that fails."""
+        found = self.find(jars)
+        if found is not None:
+            return found
+        self._directory.mkdir(parents=True, exist_ok=True)
+        waiting = f"waiting for another process that gets the jars for {jars.name}"
+        lock = self._directory / f"{jars.name}.lock"
+        with hold_file_lock(lock, progress=self._progress, waiting=waiting):
+            return self.find(jars) or self._resolve(jars, java)
+
+    def _place(self, jars: JarSet) -> Path:
+        key = hashlib.sha256(json.dumps([jars.packages, jars.excludes]).encode()).hexdigest()
+        return self._directory / f"{jars.name}-{key[:12]}"
+
+    def _resolve(self, jars: JarSet, java: JavaInstallation) -> list[Path]:
+        if self._progress is not None:
+            self._progress.say(f"getting the jars for {jars.name} from Maven Central (once) …")
+        place = self._place(jars)
+        with tempfile.TemporaryDirectory(prefix=f"{jars.name}-", dir=self._directory) as scratch:
+            _run_resolver(jars, java, Path(scratch))
+            made = Path(scratch) / "jars"
+            sizes = {path.name: path.stat().st_size for path in made.glob("*.jar")}
+            (made / _MANIFEST).write_text(json.dumps(sizes, indent=1), encoding="utf-8")
+            shutil.rmtree(place, ignore_errors=True)
+            made.rename(place)
+        return [place / name for name in sorted(sizes)]
+
+
+def _run_resolver(jars: JarSet, java: JavaInstallation, scratch: Path) -> None:
+    import pyspark
+
+    answer = subprocess.run(
+        [
+            str(java.program),
+            *("-cp", str(Path(pyspark.__file__).parent / "jars" / "*"), _RESOLVER),
+            *("--packages", ",".join(jars.packages)),
+            *("--exclude-packages", ",".join(jars.excludes)),
+            *("--conf", f"spark.jars.ivy={scratch}"),
+            *("--class", _DOES_NOTHING, "spark-internal"),
+        ],
+        cwd=scratch,
+        # Not the reader's own Spark settings.
+        env={**os.environ, "JAVA_HOME": str(java.home), "SPARK_CONF_DIR": str(scratch)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if answer.returncode != 0 or not any((scratch / "jars").glob("*.jar")):
+        raise EnvironmentUnfitError(
+            f"cannot get the jars for {jars.name}: {_reason(answer.stderr)}",
+            hint="Spark gets them from Maven Central: see to the network and try again, or name "
+            "jars of your own with PERAGO_SPARK_JARS",
+        )
+
+
+def _reason(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    telling = [line for line in lines if "Exception" in line or "unresolved" in line.lower()]
+    return "; ".join((telling or lines)[:_SHOWN_LINES]) or "the resolver said nothing"

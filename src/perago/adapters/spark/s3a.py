@@ -1,0 +1,75 @@
+"""How Spark reads and writes a lakeFS server: through its S3 gateway, with Hadoop's S3A.
+
+Invariant: a key is set for one repository at a time, in Hadoop's configuration alone: whatever is
+set through Spark is in its event log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from perago.domain.ids import RepositoryName
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+S3A_CONF = {
+    # The committer that is right for S3: files become visible when the job commits, without a
+    # rename, and a job that fails or is killed leaves nothing to be seen.
+    "spark.hadoop.fs.s3a.committer.name": "magic",
+    "spark.hadoop.mapreduce.outputcommitter.factory.scheme.s3a": (
+        "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
+    ),
+    "spark.sql.sources.commitProtocolClass": (
+        "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol"
+    ),
+    "spark.sql.parquet.output.committer.class": (
+        "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter"
+    ),
+    # A staging branch is nobody else's: no need to look whether a path is free before each write.
+    "spark.hadoop.fs.s3a.create.performance": "true",
+}
+"""What Spark has to know before it starts."""
+
+_REGION = "us-east-1"
+"""lakeFS has none; the SDK would look for one on the network if it were not named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Gateway:
+    """Where a lakeFS server's S3 gateway is, and who asks."""
+
+    endpoint: str
+    access_key_id: str
+    secret_access_key: str = field(repr=False)
+
+    def hadoop_conf(self, repository: RepositoryName) -> dict[str, str]:
+        """What Hadoop has to know to reach one repository, which S3A calls a bucket."""
+        options = {
+            "access.key": self.access_key_id,
+            "secret.key": self.secret_access_key,
+            "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+            "endpoint": self.endpoint,
+            "endpoint.region": _REGION,
+            "path.style.access": "true",
+            "connection.ssl.enabled": str(urlsplit(self.endpoint).scheme == "https").lower(),
+        }
+        return {f"fs.s3a.bucket.{repository}.{name}": value for name, value in options.items()}
+
+
+def open_repository(context: SparkContext, gateway: S3Gateway, repository: RepositoryName) -> None:
+    """Let Spark reach a repository; what else was set in Hadoop's configuration stays."""
+    hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
+    for name, value in gateway.hadoop_conf(repository).items():
+        hadoop.set(name, value)
+
+
+def close_repository(context: SparkContext, repository: RepositoryName) -> None:
+    """Forget the connection to a repository, which Hadoop keeps with the key that opened it."""
+    jvm = context._jvm  # noqa: SLF001
+    assert jvm is not None
+    address = jvm.java.net.URI(f"s3a://{repository}/")
+    hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
+    jvm.org.apache.hadoop.fs.FileSystem.get(address, hadoop).close()

@@ -1,0 +1,86 @@
+"""What a write may do, and which files it replaces: pure, the same for every kind of workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from perago.adapters.spark.table_files import partition_keys
+from perago.domain.errors import TaskTerminalError
+from perago.ports.spark import WriteMode
+
+FILE_FORMATS = frozenset({"csv", "json", "orc", "parquet", "text"})
+"""The formats whose tables are plain files and nothing else."""
+
+_WRITE_OPTIONS = {"csv": {"header": "true"}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritePlan:
+    """One write, checked as far as it can be without looking at the workspace."""
+
+    path: str
+    mode: WriteMode
+    file_format: str
+    partition_by: tuple[str, ...]
+    sort_by: tuple[str, ...]
+    repartition: bool
+
+    def __post_init__(self) -> None:
+        if self.file_format not in FILE_FORMATS:
+            raise TaskTerminalError(
+                f"write() cannot write format {self.file_format!r}",
+                hint=(
+                    f"it knows {', '.join(sorted(FILE_FORMATS))}; for a table format of its own, "
+                    "use df.write and workspace.uri_out(path)"
+                ),
+            )
+        if self.mode == "overwrite_partitions" and not self.partition_by:
+            raise TaskTerminalError(
+                f"cannot overwrite partitions of {self.path!r}: partition_by is empty",
+                hint="name the columns by which the table is partitioned, or use mode='overwrite'",
+            )
+        if self.sort_by and not self.repartition:
+            raise TaskTerminalError(
+                f"cannot write {self.path!r} with sort_by and repartition=False",
+                hint="sort_by brings the rows of a file together first; leave one of them away",
+            )
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What Spark is told about the format."""
+        return dict(_WRITE_OPTIONS.get(self.file_format, {}))
+
+    def check_target(self, existing: Sequence[str], *, is_file: bool) -> None:
+        """Raise unless the table may be written where these files, relative to it, lie already."""
+        if self.mode == "error" and (existing or is_file):
+            raise TaskTerminalError(
+                f"{self.path!r} exists, and mode is 'error'",
+                hint="use mode='overwrite' to replace it or mode='append' to add to it",
+            )
+        if self.mode not in ("append", "overwrite_partitions"):
+            return
+        if is_file:
+            raise TaskTerminalError(
+                f"cannot append to {self.path!r}: it is a file",
+                hint="append to a table, which is a directory, or use mode='overwrite'",
+            )
+        keys = partition_keys(existing)
+        if keys is not None and keys != self.partition_by:
+            raise TaskTerminalError(
+                f"cannot append to {self.path!r}: it is partitioned by {list(keys)}, "
+                f"and partition_by is {list(self.partition_by)}",
+                hint="a table whose files lie in different ways cannot be read back",
+            )
+
+    def find_replaced(self, existing: Iterable[str], written: Iterable[str]) -> list[str]:
+        """Which of the files that lay there give way to those that were written."""
+        match self.mode:
+            case "overwrite":
+                return list(existing)
+            case "overwrite_partitions":
+                touched = {PurePosixPath(name).parent for name in written}
+                return [name for name in existing if PurePosixPath(name).parent in touched]
+            case _:
+                return []

@@ -1,0 +1,140 @@
+"""A workspace that Spark reads at the input ref and writes on the staging branch by itself.
+
+Try begins early here: the branch is there before the body, since the body writes to it (ADR 0011).
+Invariant: nothing is committed before all Spark jobs of the attempt have ended and every change was
+judged, and what is published is a commit that was compared with the input ref once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from perago.app.attempt_scope import AttemptScope, refuse_violations
+from perago.app.publish import StagedChanges
+from perago.authoring import WorkspaceSpec
+from perago.domain.errors import StagingChangedError
+from perago.domain.guardrail import Guardrail
+from perago.domain.ids import BranchName, CommitId
+from perago.domain.outcome import Phase
+from perago.domain.staged_changes import JudgedChanges, judge_changes
+from perago.domain.workspace import WorkspaceRef
+from perago.ports import DirectPlace, DirectStore, Failpoint, SparkLease, SparkWorkspace
+
+
+class DirectWorkspaceFlow:
+    """A `WorkspaceFlow` whose body works on the store itself, through Spark."""
+
+    def __init__(
+        self, scope: AttemptScope, spec: WorkspaceSpec, ref: WorkspaceRef, store: DirectStore
+    ) -> None:
+        self._scope = scope
+        self._spec = spec
+        self._ref = ref
+        self._store = store
+        self._spark_use = ExitStack()
+        self._spark: SparkLease | None = None
+        self._staging: BranchName | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        scope = self._scope
+        with self._spark_use:
+            with scope.phases.phase(Phase.PREPARE):
+                lease = scope.ports.spark.lease(scope.attempt, scope.execution_id, direct=True)
+                self._spark = self._spark_use.enter_context(lease)
+            scope.hit(Failpoint.PREPARED)
+            with scope.phases.phase(Phase.PRE_CHECK):
+                self._check(self._spec.pre, self._ref.ref, before_body=True)
+            scope.hit(Failpoint.PRE_CHECKED)
+            if not self._spec.read_only:
+                with scope.phases.phase(Phase.PREPARE):
+                    scope.fence.assert_current()
+                    scope.hit(Failpoint.FENCED_BEFORE_STAGE)
+                    self._staging = scope.create_staging(self._ref)
+            yield
+
+    @property
+    def spark(self) -> SparkLease:
+        """Spark, which the guardrails need as well as the body."""
+        assert self._spark is not None, "the workspace is not open"
+        return self._spark
+
+    def for_body(self, spark: SparkLease | None) -> SparkWorkspace:
+        assert spark is self._spark
+        return self._view(self._ref.ref, self._staging)
+
+    def finish(self) -> CommitId:
+        if self._staging is None:
+            self._pass_post_check(self._ref.ref)
+            return self._ref.ref
+        return self._publish(self._staging)
+
+    def _publish(self, staging: BranchName) -> CommitId:
+        scope = self._scope
+        with scope.phases.phase(Phase.DIFF):
+            judged = self._judge_staging(staging)
+            scope.changes = judged.kept
+        scope.hit(Failpoint.DIFFED)
+        publisher = scope.publisher(self._ref)
+        staged: StagedChanges | None = None
+        if not judged.is_empty:
+            with scope.phases.phase(Phase.STAGE):
+                staged = publisher.stage_written(staging, self._store)
+                self._judge_commit(staged.commit.id, judged)
+            scope.hit(Failpoint.STAGED)
+        self._pass_post_check(staged.commit.id if staged is not None else self._ref.ref)
+        with scope.phases.phase(Phase.PUBLISH):
+            scope.fence.assert_current()
+            scope.hit(Failpoint.FENCED_BEFORE_PUBLISH)
+            return publisher.confirm(staged)
+
+    def _judge_staging(self, staging: BranchName) -> JudgedChanges:
+        """Judge what the body left on the branch, once nobody writes to it any more."""
+        # A straggler's write would come after the judgement.
+        self.spark.settle()
+        head = self._store.head(self._ref.repository, staging).id
+        if head != self._ref.ref:
+            # What was committed already would look like no change at all.
+            raise StagingChangedError(
+                f"somebody committed to the staging branch by themselves: it stands at {head}",
+                hint="a body writes below workspace.uri_out(), and leaves the commit to the "
+                "runtime; keep other writers away from staging branches",
+            )
+        changes = self._store.staged_changes(self._ref.repository, staging)
+        judged = judge_changes(changes, self._spec.prefix)
+        if judged.strays:
+            self._store.remove_staged(self._ref.repository, staging, judged.strays)
+        return judged
+
+    def _judge_commit(self, commit: CommitId, judged: JudgedChanges) -> None:
+        """See that the commit holds what was judged, and nothing that came in between."""
+        changes = self._store.changes_between(self._ref.repository, self._ref.ref, commit)
+        committed = judge_changes(changes, self._spec.prefix)
+        if committed.strays or committed.fingerprint != judged.fingerprint:
+            raise StagingChangedError(
+                f"somebody wrote to the staging branch while it was committed as {commit}",
+                hint="keep other writers away from staging branches, and have the body wait for "
+                "all that it started",
+            )
+
+    def _pass_post_check(self, commit: CommitId) -> None:
+        """Pass the post guardrails on what would be published; after that, Spark is not needed."""
+        with self._scope.phases.phase(Phase.POST_CHECK):
+            self._check(self._spec.post, commit, before_body=False)
+            self._spark_use.close()
+        self._scope.hit(Failpoint.POST_CHECKED)
+
+    def _check(self, guardrails: Sequence[Guardrail], at: CommitId, *, before_body: bool) -> None:
+        if guardrails:
+            found = self._scope.ports.spark_guardrails.violations(guardrails, self._view(at, None))
+            refuse_violations(found, before_body=before_body)
+
+    def _view(self, at: CommitId, staging: BranchName | None) -> SparkWorkspace:
+        place = DirectPlace(
+            repository=self._ref.repository,
+            ref=at,
+            prefix=self._spec.prefix,
+            staging=staging,
+        )
+        return self.spark.direct_workspace(place, self._store)

@@ -1,0 +1,93 @@
+"""What the rules make of a workspace that is in no directory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from perago import require_columns, require_dir, require_file, require_rows
+from perago.adapters.guardrails.rules import describe_missing, find_violations
+from perago.adapters.guardrails.views import TableView, Unreadable
+from perago.domain.guardrail import Custom, Guardrail
+
+
+@dataclass(frozen=True)
+class Table:
+    rows: int | Unreadable = 3
+
+    def find_missing(self, columns: Sequence[str]) -> str | None:
+        return describe_missing("t", columns, ["a", "b"])
+
+    def count_rows(self) -> int | Unreadable:
+        return self.rows
+
+
+@dataclass(frozen=True)
+class View:
+    """A workspace of one table; its place is no path."""
+
+    place: object = "somewhere"
+    rows: int | Unreadable = 3
+
+    def names(self) -> Sequence[str]:
+        return ["t/part-0", "x"]
+
+    def has_file(self, path: str) -> bool:
+        return path in self.names()
+
+    def has_directory(self, path: str) -> bool:
+        return path == "t"
+
+    def table(self, path: str) -> TableView | Unreadable:
+        return Table(self.rows) if path == "t" else Unreadable(f"{path}: there is no such table")
+
+
+def check_path(workspace: Path) -> None:
+    raise AssertionError(workspace)
+
+
+def check_any(workspace: object) -> str | None:
+    return None if workspace == "somewhere" else "not there"
+
+
+@pytest.mark.parametrize(
+    "guardrail",
+    [
+        require_file("x"),
+        require_dir("t"),
+        require_rows("t", min=3, max=3),
+        require_columns("t", ["a", "b"]),
+        Custom(check_any),
+    ],
+)
+def test_what_holds(guardrail: Guardrail) -> None:
+    assert find_violations([guardrail], View()) == []
+
+
+@pytest.mark.parametrize(
+    ("guardrail", "words"),
+    [
+        (require_file("t"), "t: there is no such file"),
+        (require_dir("x"), "x: there is no such directory"),
+        (require_rows("t", min=4), "t: the table has 3 rows, fewer than 4"),
+        (require_rows("y"), "y: there is no such table"),
+        (require_columns("t", ["c"]), "t: the table has no column 'c'; it has 'a', 'b'"),
+        (Custom(check_path), "check_path: takes a Path, and a direct workspace has none"),
+    ],
+)
+def test_what_does_not(guardrail: Guardrail, words: str) -> None:
+    (found,) = find_violations([guardrail], View())
+    assert words in found
+
+
+def test_a_table_that_cannot_be_counted_is_a_violation() -> None:
+    view = View(rows=Unreadable("t: broken"))
+    assert find_violations([require_rows("t")], view) == ["t: broken"]
+
+
+def test_a_check_of_a_path_gets_one_where_there_is_one(tmp_path: Path) -> None:
+    (found,) = find_violations([Custom(check_path)], View(place=tmp_path))
+    assert found.startswith("check_path: AssertionError")

@@ -1,0 +1,78 @@
+"""What a write may do, and which files give way to it."""
+
+from typing import Any
+
+import pytest
+
+from perago.adapters.spark.write_plan import WritePlan
+from perago.domain.errors import TaskTerminalError
+
+OLD = ["m=1/a.parquet", "m=2/a.parquet"]
+
+
+def plan(**changes: Any) -> WritePlan:
+    fields: dict[str, Any] = {
+        "path": "t",
+        "mode": "overwrite",
+        "file_format": "parquet",
+        "partition_by": (),
+        "sort_by": (),
+        "repartition": True,
+    }
+    return WritePlan(**(fields | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"file_format": "avro"}, "cannot write format 'avro'"),
+        ({"mode": "overwrite_partitions"}, "partition_by is empty"),
+        ({"sort_by": ("a",), "repartition": False}, "sort_by and repartition=False"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(TaskTerminalError, match=words) as caught:
+        plan(**changes)
+    assert caught.value.hint
+
+
+def test_an_overwrite_replaces_all() -> None:
+    assert plan().find_replaced(OLD, ["x.parquet"]) == OLD
+
+
+def test_only_the_partitions_that_were_written_are_replaced() -> None:
+    chosen = plan(mode="overwrite_partitions", partition_by=("m",))
+    assert chosen.find_replaced(OLD, ["m=2/b.parquet", "m=3/b.parquet"]) == ["m=2/a.parquet"]
+    assert chosen.find_replaced(OLD, []) == []
+
+
+def test_an_append_replaces_nothing() -> None:
+    assert plan(mode="append").find_replaced(OLD, ["m=1/b.parquet"]) == []
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite_partitions"])
+def test_a_table_that_lies_otherwise_is_not_added_to(mode: str) -> None:
+    chosen = plan(mode=mode, partition_by=("year",))
+    with pytest.raises(TaskTerminalError, match="partitioned by"):
+        chosen.check_target(OLD, is_file=False)
+    with pytest.raises(TaskTerminalError, match="it is a file"):
+        chosen.check_target([], is_file=True)
+    plan(mode=mode, partition_by=("m",)).check_target(OLD, is_file=False)
+
+
+def test_a_table_that_must_not_exist() -> None:
+    chosen = plan(mode="error")
+    chosen.check_target([], is_file=False)
+    for existing, is_file in ((OLD, False), ([], True)):
+        with pytest.raises(TaskTerminalError, match="mode is 'error'"):
+            chosen.check_target(existing, is_file=is_file)
+
+
+def test_an_overwrite_may_replace_anything() -> None:
+    plan().check_target(OLD, is_file=False)
+    plan().check_target([], is_file=True)
+
+
+def test_only_csv_has_options() -> None:
+    assert plan().options == {}
+    assert plan(file_format="csv").options == {"header": "true"}
