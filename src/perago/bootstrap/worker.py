@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,17 +14,19 @@ from perago.adapters.localfs.clock import SystemClock
 from perago.adapters.localfs.directories import LocalAttemptDirectories
 from perago.adapters.localfs.home import make_logs_directory
 from perago.adapters.localfs.root_lock import WorkspaceRootLock
-from perago.adapters.spark import LocalSparkSessions, SparkGuardrailEvaluator
+from perago.adapters.progress import Progress
+from perago.adapters.spark import LocalSparkSessions, SparkGuardrailEvaluator, is_local
 from perago.app.attempt_policy import AttemptPolicy
 from perago.app.attempt_ports import AttemptPorts
-from perago.authoring import AnyTask, Declarations, load_targets
+from perago.authoring import AnyTask, Declarations, WorkspaceKind, load_targets
 from perago.bootstrap.application import Application
-from perago.bootstrap.machine import direct_access, spark_settings
+from perago.bootstrap.machine import direct_access, get_s3a_jars, spark_settings
 from perago.bootstrap.orchestrators import open_orchestrator
 from perago.bootstrap.stores import as_direct_store, describe_store, open_store
-from perago.domain.access import Access
+from perago.domain.access import Access, decide_access
 from perago.domain.attempt import Attempt
 from perago.domain.budget import heartbeat_interval_of, merge_timeout_of
+from perago.domain.errors import SettingsError
 from perago.domain.ids import WorkerId
 from perago.ports import Fencing
 from perago.runtime.events import WorkerEvents
@@ -33,6 +37,8 @@ from perago.runtime.logs import LogStream
 from perago.runtime.options import SupervisorOptions
 from perago.runtime.supervisor import Supervisor
 from perago.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +129,8 @@ def open_worker(
 ) -> Iterator[Worker]:
     """Take the workspace root, sweep what earlier supervisors left, and build a supervisor."""
     settings = application.settings
+    require_files_in_reach(settings, tasks)
+    prepare_direct_access(settings, tasks)
     directories = LocalAttemptDirectories(settings.attempts_root)
     make_logs_directory(settings.logs_directory)
     with WorkspaceRootLock(settings.attempts_root) as lock:
@@ -137,6 +145,51 @@ def open_worker(
             events=events,
         )
         yield Worker(supervisor=supervisor, worker_id=worker_id, lock=lock, swept=tuple(swept))
+
+
+def require_files_in_reach(settings: Settings, tasks: Sequence[AnyTask]) -> None:
+    """Raise for tasks whose files would be on this machine and whose Spark is elsewhere."""
+    if is_local(settings.spark_master) or settings.workspace_root_is_shared:
+        return
+    blind = [task.name for task in tasks if _needs_shared_files(settings, task)]
+    if blind:
+        raise SettingsError(
+            f"{', '.join(sorted(blind))}: the files would be on this machine, and the executors of "
+            f"{settings.spark_master} would not see them",
+            hint='use direct workspaces (PERAGO_SPARK_ACCESS=direct, or access="direct" on a '
+            "SparkWorkspace), or say PERAGO_WORKSPACE_ROOT_IS_SHARED=true where they do",
+        )
+
+
+def prepare_direct_access(settings: Settings, tasks: Sequence[AnyTask]) -> None:
+    """Have what direct workspaces need now, and not at the first attempt."""
+    if not any(_access_of(settings, task) is Access.DIRECT for task in tasks):
+        return
+    options = settings.spark_conf.get("spark.driver.extraJavaOptions", "")
+    if settings.lakefs_ca_file is not None and "javax.net.ssl.trustStore" not in options:
+        raise SettingsError(
+            "direct workspaces reach lakeFS from Java, which does not read lakefs_ca_file",
+            hint="put the certificate authority into a Java trust store (keytool -importcert), and "
+            "name it in spark_conf: spark.driver.extraJavaOptions and "
+            "spark.executor.extraJavaOptions = -Djavax.net.ssl.trustStore=FILE",
+        )
+    get_s3a_jars(settings, os.environ, Progress(say=_log.info))
+
+
+def _needs_shared_files(settings: Settings, task: AnyTask) -> bool:
+    return task.needs_spark and _access_of(settings, task) is Access.LOCAL
+
+
+def _access_of(settings: Settings, task: AnyTask) -> Access | None:
+    """Which way its attempts take to their workspace; None without one."""
+    if task.workspace is None:
+        return None
+    return decide_access(
+        task.workspace.access,
+        Access(settings.spark_access),
+        is_spark=task.body.workspace_kind is WorkspaceKind.SPARK,
+        store_is_reachable=settings.store == "lakefs",
+    )
 
 
 def _supervisor_options(

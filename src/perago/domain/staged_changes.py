@@ -2,7 +2,7 @@
 
 In a direct workspace nobody stands between the body and the branch: it has whatever its writers
 left there, and whatever the body wrote by itself. Invariant: what is kept lies below the prefix, is
-nothing that only the writer needed, and could be checked out again by a task on local files.
+nothing that only the writer needed, and has a name that a local file can have.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def judge_changes(changes: Iterable[ObjectChange], prefix: Prefix) -> JudgedChan
             deleted += 1
         else:
             written += 1
-        seen.update(f"{change.kind}\0{change.path}\0".encode("utf-8", "backslashreplace"))
+        mark = f"{change.kind}\0{change.path}\0{change.size}\0"
+        seen.update(mark.encode("utf-8", "backslashreplace"))
     return JudgedChanges(
         strays=tuple(strays),
         kept=ChangeCount(written=written, deleted=deleted),

@@ -160,8 +160,19 @@ class Settings(ConductorSettings, WorkerSettings):
         ),
     ] = True
     spark_master: Annotated[
-        str, Field(description="The Spark master; `local` takes this executor's share of cores.")
+        str,
+        Field(
+            description="The Spark master, such as `spark://host:7077`, `k8s://…` or `yarn`; "
+            "`local` takes this executor's share of cores."
+        ),
     ] = "local"
+    workspace_root_is_shared: Annotated[
+        bool,
+        Field(
+            description="Whether the machines of a Spark cluster see `workspace_root` at the same "
+            "path. Without it, tasks that hand local files to a cluster are refused."
+        ),
+    ] = False
     spark_cores: Annotated[
         int | None, Field(description="Cores for all executors' Spark together.", ge=1)
     ] = None

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from perago.adapters.lakefs import LakeFSWorkspaceStore
 from perago.adapters.servers import ThrowawayLakeFS
-from perago.adapters.spark import (
-    DirectAccess,
-    LocalSparkSessions,
-    S3Gateway,
-    SparkSettings,
-)
-from perago.domain.ids import RepositoryName
-from perago.testing import MemoryOrchestrator
-from perago.testing.clock import FakeClock
-from tests.integration.direct.lake import MAIN, DirectLake
-from tests.integration.lakefs.stranger import Stranger
-from tests.lakefs_server import connection_to
+from perago.adapters.spark import LocalSparkSessions, SparkSettings
+from tests.integration.direct.lake import DirectLake, direct_sessions, open_lake
 
 EVENT_LOG = "events"
 
@@ -37,52 +25,26 @@ def spark_place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def sessions(
     lakefs_server: ThrowawayLakeFS, spark_place: Path, s3a_jars: list[Path]
 ) -> Iterator[LocalSparkSessions]:
-    connection = connection_to(lakefs_server)
-    sessions = LocalSparkSessions(
-        SparkSettings(
-            master="local[2]",
-            memory_mb=1024,
-            quick_start=True,
-            conf={
-                "spark.ui.enabled": "true",
-                "spark.ui.port": "0",
-                "spark.eventLog.enabled": "true",
-                "spark.eventLog.compress": "false",
-                "spark.eventLog.rolling.enabled": "false",
-                "spark.eventLog.dir": f"file:{spark_place / EVENT_LOG}",
-            },
-        ),
-        spark_place / "scratch",
-        spark_place / "executor.log",
-        direct=DirectAccess(
-            gateway=S3Gateway(
-                endpoint=connection.endpoint,
-                access_key_id=connection.access_key_id,
-                secret_access_key=connection.secret_access_key,
-            ),
-            jars=lambda _java: s3a_jars,
-        ),
+    settings = SparkSettings(
+        master="local[2]",
+        memory_mb=1024,
+        quick_start=True,
+        conf={
+            "spark.ui.enabled": "true",
+            "spark.ui.port": "0",
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.rolling.enabled": "false",
+            "spark.eventLog.dir": f"file:{spark_place / EVENT_LOG}",
+        },
     )
-    yield sessions
-    sessions.stop()
+    with direct_sessions(settings, lakefs_server, spark_place, s3a_jars) as sessions:
+        yield sessions
 
 
 @pytest.fixture
 def lake(
     lakefs_server: ThrowawayLakeFS, sessions: LocalSparkSessions, tmp_path: Path
 ) -> Iterator[DirectLake]:
-    connection = connection_to(lakefs_server)
-    repository = RepositoryName(f"direct-{uuid.uuid4().hex[:10]}")
-    with LakeFSWorkspaceStore(connection) as store:
-        store.create_repository(repository, branch=MAIN)
-        with Stranger(connection, repository, MAIN) as stranger:
-            yield DirectLake(
-                store=store,
-                sessions=sessions,
-                orchestrator=MemoryOrchestrator(FakeClock()),
-                stranger=stranger,
-                connection=connection,
-                repository=repository,
-                root=tmp_path,
-            )
-        assert [one.name for one in store.branches(repository, hidden=True)] == [MAIN]
+    with open_lake(lakefs_server, sessions, tmp_path) as lake:
+        yield lake

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from perago.adapters.lakefs import LakeFSConnection, LakeFSWorkspaceStore
-from perago.adapters.spark import LocalSparkSessions
+from perago.adapters.servers import ThrowawayLakeFS
+from perago.adapters.spark import DirectAccess, LocalSparkSessions, S3Gateway, SparkSettings
 from perago.app.follow import RunRequest, start_run
 from perago.authoring import AnyTask, Pipeline
 from perago.domain.ids import (
@@ -20,9 +22,10 @@ from perago.domain.ids import (
     WorkerId,
 )
 from perago.domain.outcome import Completed
-from perago.testing import MemoryOrchestrator
+from perago.testing import FakeClock, MemoryOrchestrator
 from tests.integration.lakefs.attempts import Attempted, Hooks, run_attempt
 from tests.integration.lakefs.stranger import Stranger
+from tests.lakefs_server import connection_to
 
 MAIN = BranchName("main")
 
@@ -88,3 +91,49 @@ class DirectLake:
     def read(self, commit: CommitId, path: str) -> bytes:
         with self.store.open_object(self.repository, commit, ObjectPath(path)) as stream:
             return stream.read()
+
+
+@contextmanager
+def direct_sessions(
+    settings: SparkSettings, server: ThrowawayLakeFS, place: Path, jars: Sequence[Path]
+) -> Iterator[LocalSparkSessions]:
+    """Spark that reaches a server by itself."""
+    sessions = LocalSparkSessions(
+        settings,
+        place / "scratch",
+        place / "executor.log",
+        direct=DirectAccess(
+            gateway=S3Gateway(
+                endpoint=server.endpoint,
+                access_key_id=server.access_key_id,
+                secret_access_key=server.secret_access_key,
+            ),
+            jars=lambda _java: jars,
+        ),
+    )
+    try:
+        yield sessions
+    finally:
+        sessions.stop()
+
+
+@contextmanager
+def open_lake(
+    server: ThrowawayLakeFS, sessions: LocalSparkSessions, root: Path
+) -> Iterator[DirectLake]:
+    """A new repository; in the end no branch but the target may be left in it."""
+    connection = connection_to(server)
+    repository = RepositoryName(f"direct-{uuid.uuid4().hex[:10]}")
+    with LakeFSWorkspaceStore(connection) as store:
+        store.create_repository(repository, branch=MAIN)
+        with Stranger(connection, repository, MAIN) as stranger:
+            yield DirectLake(
+                store=store,
+                sessions=sessions,
+                orchestrator=MemoryOrchestrator(FakeClock()),
+                stranger=stranger,
+                connection=connection,
+                repository=repository,
+                root=root,
+            )
+        assert [one.name for one in store.branches(repository, hidden=True)] == [MAIN]

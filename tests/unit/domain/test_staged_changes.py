@@ -131,4 +131,5 @@ def test_the_fingerprint_is_that_of_what_is_kept() -> None:
 
     assert judged.fingerprint == judge_changes([added("out/a")], OUT).fingerprint
     assert judged.fingerprint != judge_changes([changed("out/a")], OUT).fingerprint
+    assert judged.fingerprint != judge_changes([added("out/a", 2)], OUT).fingerprint
     assert judged.fingerprint != judge_changes([added("out/a"), added("out/b")], OUT).fingerprint

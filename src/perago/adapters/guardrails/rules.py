@@ -95,10 +95,17 @@ def _evaluate_table(guardrail: RequireColumns | RequireRows, view: WorkspaceView
 
 
 def _evaluate_custom(guardrail: Custom, place: object) -> Iterator[str]:
-    if not isinstance(place, Path) and _takes_path(guardrail):
+    wanted, has_path = _annotation(guardrail), isinstance(place, Path)
+    if not has_path and wanted in ("Path", "pathlib.Path"):
         yield (
             f"{guardrail.name}: takes a Path, and a direct workspace has none; "
             "have it take a SparkWorkspace"
+        )
+        return
+    if has_path and wanted.endswith("SparkWorkspace"):
+        yield (
+            f"{guardrail.name}: takes a SparkWorkspace, which guardrails get in direct workspaces "
+            "alone; here it would get a Path"
         )
         return
     try:
@@ -120,14 +127,15 @@ def _evaluate_custom(guardrail: Custom, place: object) -> Iterator[str]:
         )
 
 
-def _takes_path(guardrail: Custom) -> bool:
-    """Whether its first parameter is annotated so; a check without annotations takes anything."""
+def _annotation(guardrail: Custom) -> str:
+    """What its first parameter is annotated with; a check without annotations takes anything."""
     try:
         parameters = inspect.signature(guardrail.check).parameters.values()
     except (TypeError, ValueError):
-        return False
+        return ""
     first = next(iter(parameters), None)
-    return first is not None and first.annotation in (Path, "Path", "pathlib.Path")
+    found = first.annotation if first is not None else ""
+    return found if isinstance(found, str) else str(getattr(found, "__name__", ""))
 
 
 def _outside(found: str, count: int, low: int, high: int | None) -> Iterator[str]:

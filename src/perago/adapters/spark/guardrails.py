@@ -50,21 +50,25 @@ class _SparkView:
         files = [name for name in self.names() if name == path or name.startswith(f"{path}/")]
         if not files:
             return Unreadable(f"{path}: there is no such table")
-        data = [name for name in files if name == path or not _is_hidden(name, path)]
-        suffixes = {_suffix(name) for name in data} - {None}
+        visible = [name for name in files if name == path or not _is_hidden(name, path)]
+        data = {name: suffix for name in visible if (suffix := _suffix(name)) is not None}
+        suffixes = set(data.values())
         if not suffixes:
             return Unreadable(f"{path}: there is no Parquet or CSV file in it")
-        if len({_FORMATS[suffix] for suffix in suffixes if suffix}) > 1:
-            return Unreadable(f"{path}: it mixes Parquet and CSV files")
-        return _SparkTable(self._workspace, path, str(suffixes.pop()))
+        if len(suffixes) > 1:
+            return Unreadable(f"{path}: it mixes {' and '.join(sorted(suffixes))} files")
+        return _SparkTable(self._workspace, path, sorted(data), suffixes.pop())
 
 
 class _SparkTable:
-    """A table that Spark reads; its schema is that of all files together."""
+    """A table as Spark reads it; of Parquet files that differ, it takes the schema of one."""
 
-    def __init__(self, workspace: SparkWorkspace, path: str, suffix: str) -> None:
+    def __init__(
+        self, workspace: SparkWorkspace, path: str, files: Sequence[str], suffix: str
+    ) -> None:
         self._workspace = workspace
         self._path = path
+        self._files = list(files)
         self._suffix = suffix
 
     def find_missing(self, columns: Sequence[str]) -> str | None:
@@ -74,31 +78,39 @@ class _SparkTable:
         return describe_missing(self._path, columns, table.columns)
 
     def count_rows(self) -> int | Unreadable:
-        from pyspark.errors import PySparkException
-
         table = self._read()
         if isinstance(table, Unreadable):
             return table
         try:
             return table.count()
-        except PySparkException as error:
+        except _read_errors() as error:
             return self._unreadable(error)
 
     def _read(self) -> DataFrame | Unreadable:
-        from pyspark.errors import PySparkException
-
+        # By their names: what else lies in the directory is none of the table.
         reader = self._workspace.read
+        if self._files != [self._path]:
+            reader = reader.option("basePath", self._path)
         try:
             if _FORMATS[self._suffix] == "parquet":
-                return reader.parquet(self._path)
+                return reader.parquet(*self._files)
             separator = "\t" if self._suffix == ".tsv" else ","
-            return reader.csv(self._path, header=True, sep=separator, multiLine=True)
-        except PySparkException as error:
+            return reader.csv(self._files, header=True, sep=separator, multiLine=True, escape='"')
+        except _read_errors() as error:
             return self._unreadable(error)
 
     def _unreadable(self, error: Exception) -> Unreadable:
-        first = (str(error).splitlines() or [type(error).__name__])[0]
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        first = next((line.strip() for line in lines if "Exception: " in line), lines[0])
         return Unreadable(f"{self._path}: the table cannot be read: {first}")
+
+
+def _read_errors() -> tuple[type[Exception], ...]:
+    """What a file that cannot be read raises: Spark's own errors, or what the JVM says."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return (PySparkException, Py4JError)
 
 
 def _is_hidden(name: str, table: str) -> bool:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SETTLE_SECONDS = 30.0
-_LOOK_SECONDS = 0.05
+_CLOSE_SECONDS = 5.0
+"""Less: all it costs is a JVM."""
+_LOOK_SECONDS = 0.02
+_QUIET_LOOKS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,22 +67,12 @@ class IsolatedSession:
                 "the body stopped Spark, or Spark died: what it wrote cannot be relied on",
                 hint="a body leaves the session to the runtime: it never calls spark.stop()",
             )
-        context = self._jvm.context
-        _cancel_jobs(context, self.session)
-        deadline = time.monotonic() + _SETTLE_SECONDS
-        while (running := _running_tasks(context)) > 0:
-            if time.monotonic() > deadline:
-                raise EnvironmentUnfitError(
-                    f"{running} Spark tasks still run {_SETTLE_SECONDS:.0f} s after they were told "
-                    "to end: what they write cannot be relied on",
-                    hint="look for native code or sleeps in them that ignore interrupts",
-                )
-            time.sleep(_LOOK_SECONDS)
+        _end_jobs(self._jvm.context, self.session, _SETTLE_SECONDS)
 
     def close(self) -> None:
         """End what still runs and put the context back as it was. Call it in the same thread."""
         context = self._jvm.context
-        _cancel_jobs(context, self.session)
+        _end_jobs(context, self.session, _CLOSE_SECONDS)
         _free_memory(context, self.session)
         _drop_shared_tables(self._jvm.root)
         _make_current(self._jvm.root)
@@ -129,10 +122,34 @@ def _cancel_jobs(context: SparkContext, session: SparkSession) -> None:
     context.cancelAllJobs()
 
 
-def _running_tasks(context: SparkContext) -> int:
-    """How many tasks the executors are at, as far as they have told."""
-    tracker = context._jsc.sc().statusTracker()  # noqa: SLF001
-    return sum(int(executor.numRunningTasks()) for executor in tracker.getExecutorInfos())
+def _end_jobs(context: SparkContext, session: SparkSession, seconds: float) -> None:
+    """Cancel until nothing runs: a thread of the body's may begin another job meanwhile."""
+    deadline = time.monotonic() + seconds
+    quiet_looks = 0
+    while quiet_looks < _QUIET_LOOKS:
+        _cancel_jobs(context, session)
+        work = _unfinished_work(context)
+        quiet_looks = 0 if work else quiet_looks + 1
+        if work and time.monotonic() > deadline:
+            raise EnvironmentUnfitError(
+                f"{work} Spark tasks or jobs still run {seconds:.0f} s after they were told to "
+                "end: what they write cannot be relied on",
+                hint="look for native code or sleeps in them that ignore interrupts",
+            )
+        time.sleep(_LOOK_SECONDS)
+
+
+def _unfinished_work(context: SparkContext) -> int:
+    """How many jobs are active and tasks not over, as the schedulers count them.
+
+    Not as the status tracker does: what began a moment ago is not in there yet.
+    """
+    spark = context._jsc.sc()  # noqa: SLF001
+    work = int(spark.dagScheduler().activeJobs().size())
+    running = spark.taskScheduler().runningTasksByExecutors().valuesIterator()
+    while running.hasNext():
+        work += int(running.next())
+    return work
 
 
 def _free_memory(context: SparkContext, session: SparkSession) -> None:

@@ -25,6 +25,11 @@ _RESOLVER = "org.apache.spark.deploy.SparkSubmit"
 _DOES_NOTHING = "scala.util.Properties"
 """A class of Spark's own with a `main` that prints a line: resolving is all that is wanted."""
 _SHOWN_LINES = 3
+_PATIENCE_SECONDS = 600
+_OTHER_WAYS = (
+    "Spark gets them from Maven Central: see to the network and try again, or name jars of your "
+    "own with PERAGO_SPARK_JARS"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +126,26 @@ class JarCache:
 def _run_resolver(jars: JarSet, java: JavaInstallation, scratch: Path) -> None:
     import pyspark
 
-    answer = subprocess.run(
+    try:
+        answer = _resolve_into(scratch, jars, java, Path(pyspark.__file__).parent)
+    except subprocess.TimeoutExpired:
+        raise EnvironmentUnfitError(
+            f"cannot get the jars for {jars.name}: nothing came for {_PATIENCE_SECONDS} s",
+            hint=_OTHER_WAYS,
+        ) from None
+    if answer.returncode != 0 or not any((scratch / "jars").glob("*.jar")):
+        raise EnvironmentUnfitError(
+            f"cannot get the jars for {jars.name}: {_reason(answer.stderr)}", hint=_OTHER_WAYS
+        )
+
+
+def _resolve_into(
+    scratch: Path, jars: JarSet, java: JavaInstallation, spark: Path
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [
             str(java.program),
-            *("-cp", str(Path(pyspark.__file__).parent / "jars" / "*"), _RESOLVER),
+            *("-cp", str(spark / "jars" / "*"), _RESOLVER),
             *("--packages", ",".join(jars.packages)),
             *("--exclude-packages", ",".join(jars.excludes)),
             *("--conf", f"spark.jars.ivy={scratch}"),
@@ -137,14 +158,9 @@ def _run_resolver(jars: JarSet, java: JavaInstallation, scratch: Path) -> None:
         capture_output=True,
         text=True,
         errors="replace",
+        timeout=_PATIENCE_SECONDS,
         check=False,
     )
-    if answer.returncode != 0 or not any((scratch / "jars").glob("*.jar")):
-        raise EnvironmentUnfitError(
-            f"cannot get the jars for {jars.name}: {_reason(answer.stderr)}",
-            hint="Spark gets them from Maven Central: see to the network and try again, or name "
-            "jars of your own with PERAGO_SPARK_JARS",
-        )
 
 
 def _reason(said: str) -> str:

@@ -14,10 +14,6 @@ from perago.ports import DirectPlace
 class Root(Protocol):
     """The beginning of paths, in Spark's terms."""
 
-    def uri(self, path: str) -> str:
-        """How Spark names a file or directory."""
-        ...
-
     def pattern(self, path: str) -> str:
         """How Spark's readers name it, which take every path for a pattern.
 
@@ -31,9 +27,6 @@ class LocalRoot:
     """A directory of this machine."""
 
     directory: Path
-
-    def uri(self, path: str) -> str:
-        return spark_path(self.directory, path)
 
     def pattern(self, path: str) -> str:
         is_literal = not is_pattern(path) or (self.directory / path).exists()
@@ -50,6 +43,7 @@ class StoreRoot:
     exists: Callable[[str], bool]
 
     def uri(self, path: str) -> str:
+        """How Spark names a file or directory."""
         return self._named(str(self.place.prefix.join(path)))
 
     def pattern(self, path: str) -> str:

@@ -6,6 +6,9 @@ set through Spark is in its event log.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -33,6 +36,7 @@ S3A_CONF = {
 }
 """What Spark has to know before it starts."""
 
+_PY4J_LOGGERS = ("py4j", "py4j.clientserver", "py4j.java_gateway")
 _REGION = "us-east-1"
 """lakeFS has none; the SDK would look for one on the network if it were not named."""
 
@@ -62,8 +66,23 @@ class S3Gateway:
 def open_repository(context: SparkContext, gateway: S3Gateway, repository: RepositoryName) -> None:
     """Let Spark reach a repository; what else was set in Hadoop's configuration stays."""
     hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
-    for name, value in gateway.hadoop_conf(repository).items():
-        hadoop.set(name, value)
+    with _silent_py4j():
+        for name, value in gateway.hadoop_conf(repository).items():
+            hadoop.set(name, value)
+
+
+@contextmanager
+def _silent_py4j() -> Iterator[None]:
+    """Whatever a body set: at level DEBUG it logs every call, and these hold the key."""
+    loggers = [logging.getLogger(name) for name in _PY4J_LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
 
 
 def close_repository(context: SparkContext, repository: RepositoryName) -> None:

@@ -155,8 +155,9 @@ class LocalSparkSessions:
         if self._jvm is not None and not self._jvm.is_usable:
             _LOG.warning("Spark has died since it was last used; starting it afresh")
             self.stop()
-        if self._jvm is not None and direct and not self._jvm_is_direct:
-            _LOG.info("starting Spark afresh, with what it needs to reach the store")
+        if self._jvm is not None and direct is not self._jvm_is_direct:
+            # Committers are settings of a whole JVM, and those for S3 are wrong for local files.
+            _LOG.info("starting Spark afresh for %s workspaces", "direct" if direct else "local")
             self.stop()
         if self._jvm is None:
             self._jvm = self._start_jvm(direct=direct)
@@ -190,7 +191,7 @@ class LocalSparkSessions:
             return
         try:
             isolated.close()
-        except (Py4JError, PySparkException, OSError):
+        except (Py4JError, PySparkException, OSError, EnvironmentUnfitError):
             _LOG.warning("Spark could not be cleaned after the attempt: ending it", exc_info=True)
             self.stop()
 

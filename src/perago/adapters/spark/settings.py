@@ -1,10 +1,11 @@
-"""How Spark is configured on one machine, as a pure function of the settings.
+"""How Spark is configured, as a pure function of the settings.
 
 Invariant: whatever the user sets wins over what is decided here.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,24 +88,30 @@ def build_spark_conf(
         "spark.app.name": "perago",
         "spark.master": f"local[{cores}]" if _divides_cores(settings.master) else settings.master,
         "spark.driver.memory": f"{_share_of_memory(settings, machine, executors)}m",
-        # One machine: never reachable from another, whatever its host name resolves to.
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Results must not depend on where the worker stands.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "true",
-        "spark.sql.shuffle.partitions": str(max(4, 2 * cores)),
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        # So that a body which writes to `uri_out` by itself leaves no `.crc` and no `_SUCCESS`.
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        # So that a body which writes to `uri_out` by itself leaves no `_SUCCESS`.
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     }
+    if is_local(settings.master):
+        conf |= {
+            # One machine: never reachable from another, whatever its host name resolves to.
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.shuffle.partitions": str(max(4, 2 * cores)),
+            # A cluster's machines have disks of their own.
+            "spark.local.dir": str(scratch / "local"),
+        }
     if s3a_jars is not None:
         conf |= S3A_CONF
+    else:
+        # The same for `.crc`. Not where S3A is: it takes the other class for granted.
+        conf["spark.hadoop.fs.file.impl"] = "org.apache.hadoop.fs.RawLocalFileSystem"
     conf |= dict(settings.conf)
     if s3a_jars:
         own = [conf[_JARS]] if conf.get(_JARS) else []
@@ -119,6 +126,11 @@ def select_launch_conf(conf: Mapping[str, str]) -> dict[str, str]:
     given to Spark afterwards.
     """
     return {key: value for key, value in conf.items() if key.startswith(_LAUNCH_PREFIXES)}
+
+
+def is_local(master: str) -> bool:
+    """Whether all of Spark runs beside this process, and so sees the same files."""
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
 def _divides_cores(master: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from perago.adapters.spark.table_files import partition_keys
+from perago.adapters.spark.table_files import is_hidden, partition_keys
 from perago.domain.errors import TaskTerminalError
 from perago.ports.spark import WriteMode
 
@@ -80,7 +80,10 @@ class WritePlan:
             case "overwrite":
                 return list(existing)
             case "overwrite_partitions":
-                touched = {PurePosixPath(name).parent for name in written}
+                rows = [
+                    path for name in written if not is_hidden((path := PurePosixPath(name)).parts)
+                ]
+                touched = {path.parent for path in rows}
                 return [name for name in existing if PurePosixPath(name).parent in touched]
             case _:
                 return []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perago import require_columns, require_dir, require_file, require_rows
+from perago import SparkWorkspace, require_columns, require_dir, require_file, require_rows
 from perago.adapters.guardrails.rules import describe_missing, find_violations
 from perago.adapters.guardrails.views import TableView, Unreadable
 from perago.domain.guardrail import Custom, Guardrail
@@ -91,3 +91,11 @@ def test_a_table_that_cannot_be_counted_is_a_violation() -> None:
 def test_a_check_of_a_path_gets_one_where_there_is_one(tmp_path: Path) -> None:
     (found,) = find_violations([Custom(check_path)], View(place=tmp_path))
     assert found.startswith("check_path: AssertionError")
+
+
+def test_a_check_of_spark_gets_no_path(tmp_path: Path) -> None:
+    def check_spark(workspace: SparkWorkspace) -> None:
+        raise AssertionError(workspace)
+
+    (found,) = find_violations([Custom(check_spark)], View(place=tmp_path))
+    assert "takes a SparkWorkspace, which guardrails get in direct workspaces alone" in found

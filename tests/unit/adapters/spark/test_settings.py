@@ -6,6 +6,7 @@ from perago.adapters.spark.settings import (
     Machine,
     SparkSettings,
     build_spark_conf,
+    is_local,
     select_launch_conf,
 )
 from perago.domain.errors import SettingsError
@@ -103,3 +104,24 @@ def test_bad_settings_are_refused() -> None:
         SparkSettings(memory_mb=100)
     with pytest.raises(SettingsError, match="master is empty"):
         SparkSettings(master="")
+
+
+@pytest.mark.parametrize(
+    ("master", "local"),
+    [
+        ("local", True),
+        ("local[*]", True),
+        ("local[2,3]", True),
+        ("local-cluster[2,1,1024]", False),
+        ("spark://host:7077", False),
+        ("k8s://https://host", False),
+        ("yarn", False),
+    ],
+)
+def test_what_is_decided_for_one_machine_is_for_a_local_master_alone(
+    master: str, local: bool
+) -> None:
+    conf = conf_of(SparkSettings(master=master))
+    one_machine = {"spark.driver.host", "spark.local.dir", "spark.sql.shuffle.partitions"}
+    assert is_local(master) is local
+    assert (one_machine & conf.keys()) == (one_machine if local else set())

@@ -44,6 +44,7 @@ def test_only_the_partitions_that_were_written_are_replaced() -> None:
     chosen = plan(mode="overwrite_partitions", partition_by=("m",))
     assert chosen.find_replaced(OLD, ["m=2/b.parquet", "m=3/b.parquet"]) == ["m=2/a.parquet"]
     assert chosen.find_replaced(OLD, []) == []
+    assert chosen.find_replaced([*OLD, "README.md"], ["_SUCCESS"]) == []
 
 
 def test_an_append_replaces_nothing() -> None:

@@ -1,0 +1,97 @@
+"""A real standalone Spark cluster on loopback: a master and workers from the pyspark wheel."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyspark
+
+from perago.adapters.spark.java import find_java
+
+_PATIENCE_SECONDS = 120.0
+_MASTER_URL = re.compile(r"Starting Spark master at (spark://\S+)")
+_HOST = "127.0.0.1"
+
+
+@dataclass(slots=True, kw_only=True)
+class SparkCluster:
+    """A running cluster; its workers may be killed."""
+
+    master: str
+    directory: Path
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def logs(self) -> list[Path]:
+        """All that its processes wrote down, those of applications included."""
+        return [path for path in self.directory.rglob("*") if path.is_file()]
+
+
+@contextmanager
+def spark_cluster(
+    directory: Path, *, workers: int = 2, memory: str = "1g"
+) -> Iterator[SparkCluster]:
+    """Start a cluster; whatever is left of it at the end of the block is killed."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        _launch(stack, directory / "master.log", ["master.Master", *_address()])
+        url = _wait_for(directory / "master.log", _MASTER_URL)
+        cluster = SparkCluster(master=url, directory=directory)
+        for number in range(workers):
+            log = directory / f"worker-{number}.log"
+            place = directory / f"work-{number}"
+            resources = ["--cores", "1", "--memory", memory, "--work-dir", str(place)]
+            command = ["worker.Worker", *_address(), *resources, url]
+            cluster.workers.append(_launch(stack, log, command))
+        for number in range(workers):
+            _wait_for(directory / f"worker-{number}.log", re.compile("(registered) with master"))
+        yield cluster
+
+
+def _address() -> list[str]:
+    return ["--host", _HOST, "--port", "0", "--webui-port", "0"]
+
+
+def _launch(stack: ExitStack, log: Path, command: list[str]) -> subprocess.Popen[bytes]:
+    home, java = Path(pyspark.__file__).parent, find_java(os.environ)
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            [
+                str(java.program),
+                *("-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", str(home / "jars" / "*")),
+                f"org.apache.spark.deploy.{command[0]}",
+                *command[1:],
+            ],
+            env={
+                **os.environ,
+                "JAVA_HOME": str(java.home),
+                "SPARK_HOME": str(home),
+                "SPARK_LOCAL_IP": _HOST,
+                # Else a worker looks for a build of Spark to find it out, which a wheel is not.
+                "SPARK_SCALA_VERSION": "2.13",
+                "PYSPARK_PYTHON": sys.executable,
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+        )
+    stack.callback(process.wait)
+    stack.callback(process.kill)
+    return process
+
+
+def _wait_for(log: Path, wanted: re.Pattern[str]) -> str:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while (found := wanted.search(log.read_text(errors="replace"))) is None:
+        assert time.monotonic() < deadline, f"{log.name} never said {wanted.pattern!r}: " + (
+            log.read_text(errors="replace")
+        )
+        time.sleep(0.1)
+    return found[1]
