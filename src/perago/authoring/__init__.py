@@ -19,7 +19,10 @@ from perago.authoring.guardrails import (
     require_dir,
     require_file,
     require_glob,
+    require_no_nulls,
     require_rows,
+    require_schema,
+    require_unique,
 )
 from perago.authoring.payload import TaskInput
 from perago.authoring.pipeline import Pipeline
@@ -64,7 +67,10 @@ __all__ = [
     "require_dir",
     "require_file",
     "require_glob",
+    "require_no_nulls",
     "require_rows",
+    "require_schema",
+    "require_unique",
     "result_of",
     "step",
     "sub_workflow",

@@ -5,7 +5,7 @@ Each function makes a value of `perago.domain.guardrail`; nothing is looked at h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from perago.domain.errors import DeclarationError
@@ -17,8 +17,12 @@ from perago.domain.guardrail import (
     RequireDir,
     RequireFile,
     RequireGlob,
+    RequireNoNulls,
     RequireRows,
+    RequireSchema,
+    RequireUnique,
 )
+from perago.domain.table_schema import parse_schema
 from perago.ports.spark import SparkWorkspace
 
 Check = Guardrail | Callable[[Path], object] | Callable[[SparkWorkspace], object]
@@ -47,17 +51,40 @@ def forbid_glob(pattern: str) -> ForbidGlob:
 
 def require_columns(path: str, columns: Sequence[str]) -> RequireColumns:
     """The Parquet or CSV table, a file or a directory of files, has these columns."""
-    if isinstance(columns, str):
-        raise DeclarationError(
-            f"require_columns({path!r}, {columns!r}) takes a list of columns",
-            hint=f"write require_columns({path!r}, [{columns!r}])",
-        )
-    return RequireColumns(path, tuple(columns))
+    return RequireColumns(path, _listed("require_columns", path, columns))
 
 
 def require_rows(path: str, *, min: int = 1, max: int | None = None) -> RequireRows:  # noqa: A002 - reads as what it means
     """The Parquet or CSV table has between `min` and `max` rows."""
     return RequireRows(path, min, max)
+
+
+def require_schema(path: str, schema: str | Mapping[str, str]) -> RequireSchema:
+    """The Parquet table has exactly these columns, of these types, in any order.
+
+    Types are Spark's: `"id BIGINT, name STRING"`, or a mapping. Of the columns by which a table is
+    partitioned only the names count.
+    """
+    return RequireSchema(path, tuple(parse_schema(schema).items()))
+
+
+def require_unique(path: str, columns: Sequence[str]) -> RequireUnique:
+    """No two rows of the Parquet or CSV table have the same values in these columns."""
+    return RequireUnique(path, _listed("require_unique", path, columns))
+
+
+def require_no_nulls(path: str, columns: Sequence[str]) -> RequireNoNulls:
+    """Every row of the Parquet or CSV table has a value in each of these columns."""
+    return RequireNoNulls(path, _listed("require_no_nulls", path, columns))
+
+
+def _listed(maker: str, path: str, columns: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(columns, str):
+        raise DeclarationError(
+            f"{maker}({path!r}, {columns!r}) takes a list of columns",
+            hint=f"write {maker}({path!r}, [{columns!r}])",
+        )
+    return tuple(columns)
 
 
 def as_guardrails(checks: Iterable[Check], *, side: str) -> tuple[Guardrail, ...]:

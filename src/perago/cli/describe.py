@@ -12,7 +12,11 @@ from perago.domain.guardrail import (
     RequireDir,
     RequireFile,
     RequireGlob,
+    RequireNoNulls,
     RequireRows,
+    RequireSchema,
+    RequireUnique,
+    TableGuardrail,
 )
 
 if TYPE_CHECKING:
@@ -30,12 +34,24 @@ def describe_guardrail(guardrail: Guardrail) -> str:
             return f"require_glob({pattern}, {_bounds(low, high)})"
         case ForbidGlob(pattern=pattern):
             return f"forbid_glob({pattern})"
+        case Custom():
+            return guardrail.name
+        case _:
+            return _describe_table_guardrail(guardrail)
+
+
+def _describe_table_guardrail(guardrail: TableGuardrail) -> str:
+    match guardrail:
         case RequireColumns(path=path, columns=columns):
             return f"require_columns({path}: {', '.join(columns)})"
         case RequireRows(path=path, min=low, max=high):
             return f"require_rows({path}, {_bounds(low, high)})"
-        case Custom():
-            return guardrail.name
+        case RequireSchema(path=path, columns=typed):
+            return f"require_schema({path}: {', '.join(' '.join(one) for one in typed)})"
+        case RequireUnique(path=path, columns=columns):
+            return f"require_unique({path}: {', '.join(columns)})"
+        case RequireNoNulls(path=path, columns=columns):
+            return f"require_no_nulls({path}: {', '.join(columns)})"
         case _:
             assert_never(guardrail)
 

@@ -84,6 +84,49 @@ class RequireRows:
 
 
 @dataclass(frozen=True, slots=True)
+class RequireSchema:
+    """The table has exactly these columns, of these types; in any order."""
+
+    path: str
+    columns: tuple[tuple[str, str], ...]
+
+    def __post_init__(self) -> None:
+        _check_path("require_schema", self.path)
+        if not self.columns:
+            raise DeclarationError("require_schema needs at least one column")
+
+
+@dataclass(frozen=True, slots=True)
+class RequireUnique:
+    """No two rows of the table have the same values in these columns."""
+
+    path: str
+    columns: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _check_path("require_unique", self.path)
+        if not self.columns:
+            raise DeclarationError("require_unique needs at least one column")
+
+
+@dataclass(frozen=True, slots=True)
+class RequireNoNulls:
+    """No row of the table lacks a value in one of these columns."""
+
+    path: str
+    columns: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _check_path("require_no_nulls", self.path)
+        if not self.columns:
+            raise DeclarationError("require_no_nulls needs at least one column")
+
+
+TableGuardrail = RequireColumns | RequireRows | RequireSchema | RequireUnique | RequireNoNulls
+"""Those that look into a table."""
+
+
+@dataclass(frozen=True, slots=True)
 class Custom:
     """A check of one's own.
 
@@ -100,9 +143,7 @@ class Custom:
         return named if isinstance(named, str) else type(self.check).__name__
 
 
-Guardrail = (
-    RequireFile | RequireDir | RequireGlob | ForbidGlob | RequireColumns | RequireRows | Custom
-)
+Guardrail = RequireFile | RequireDir | RequireGlob | ForbidGlob | TableGuardrail | Custom
 
 
 def _check_path(maker: str, path: str) -> None:

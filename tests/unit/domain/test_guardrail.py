@@ -14,7 +14,10 @@ from perago.domain.guardrail import (
     RequireDir,
     RequireFile,
     RequireGlob,
+    RequireNoNulls,
     RequireRows,
+    RequireSchema,
+    RequireUnique,
 )
 
 BY_PATH: dict[str, Callable[[str], object]] = {
@@ -24,6 +27,9 @@ BY_PATH: dict[str, Callable[[str], object]] = {
     "forbid_glob": ForbidGlob,
     "require_columns": lambda path: RequireColumns(path, ("origin",)),
     "require_rows": RequireRows,
+    "require_schema": lambda path: RequireSchema(path, (("origin", "string"),)),
+    "require_unique": lambda path: RequireUnique(path, ("origin",)),
+    "require_no_nulls": lambda path: RequireNoNulls(path, ("origin",)),
 }
 
 
@@ -89,3 +95,9 @@ def is_fresh(workspace: Path) -> bool:
 )
 def test_the_name_of_a_check_of_ones_own(check: Callable[[Path], object], name: str) -> None:
     assert Custom(check).name == name
+
+
+@pytest.mark.parametrize("kind", [RequireSchema, RequireUnique, RequireNoNulls])
+def test_a_guardrail_on_no_column_is_refused(kind: type) -> None:
+    with pytest.raises(DeclarationError, match="needs at least one column"):
+        kind("t", ())

@@ -7,12 +7,18 @@ like any other.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import assert_never
 
 from perago.adapters.guardrails.globs import matches
-from perago.adapters.guardrails.views import Unreadable, WorkspaceView
+from perago.adapters.guardrails.views import (
+    ANY_TYPE,
+    Offenders,
+    TableView,
+    Unreadable,
+    WorkspaceView,
+)
 from perago.domain.guardrail import (
     Custom,
     ForbidGlob,
@@ -21,7 +27,11 @@ from perago.domain.guardrail import (
     RequireDir,
     RequireFile,
     RequireGlob,
+    RequireNoNulls,
     RequireRows,
+    RequireSchema,
+    RequireUnique,
+    TableGuardrail,
 )
 
 SHOWN = 3
@@ -62,7 +72,9 @@ def _evaluate(guardrail: Guardrail, view: WorkspaceView) -> Iterator[str]:
             found = matches(pattern, view.names())
             if found:
                 yield f"{pattern}: must match nothing, and matches {name_some(found)}"
-        case RequireColumns() | RequireRows():
+        case (
+            RequireColumns() | RequireRows() | RequireSchema() | RequireUnique() | RequireNoNulls()
+        ):
             yield from _evaluate_table(guardrail, view)
         case Custom():
             yield from _evaluate_custom(guardrail, view.place)
@@ -77,21 +89,68 @@ def _evaluate_directory(path: str, view: WorkspaceView) -> Iterator[str]:
         yield f"{path}: the directory has no file in it"
 
 
-def _evaluate_table(guardrail: RequireColumns | RequireRows, view: WorkspaceView) -> Iterator[str]:
+def _evaluate_table(guardrail: TableGuardrail, view: WorkspaceView) -> Iterator[str]:
     table = view.table(guardrail.path)
     if isinstance(table, Unreadable):
         yield table.reason
-    elif isinstance(guardrail, RequireRows):
-        rows = table.count_rows()
-        if isinstance(rows, Unreadable):
-            yield rows.reason
-        else:
-            found = f"{guardrail.path}: the table has {rows} rows"
-            yield from _outside(found, rows, guardrail.min, guardrail.max)
-    else:
-        missing = table.find_missing(guardrail.columns)
-        if missing is not None:
-            yield missing
+        return
+    match guardrail:
+        case RequireColumns(columns=columns):
+            missing = table.find_missing(columns)
+            if missing is not None:
+                yield missing
+        case RequireRows(path, low, high):
+            rows = table.count_rows()
+            if isinstance(rows, Unreadable):
+                yield rows.reason
+            else:
+                yield from _outside(f"{path}: the table has {rows} rows", rows, low, high)
+        case RequireSchema(path, columns):
+            schema = table.schema()
+            if isinstance(schema, Unreadable):
+                yield schema.reason
+            else:
+                yield from _compare_schemas(path, dict(columns), schema)
+        case RequireUnique(path, columns):
+            what = f"values of {name_some(columns)} stand in more than one row"
+            yield from _offending(path, what, columns, table, table.duplicates)
+        case RequireNoNulls(path, columns):
+            what = f"rows have no value in {name_some(columns)}"
+            yield from _offending(path, what, columns, table, table.nulls)
+        case _:
+            assert_never(guardrail)
+
+
+def _offending(
+    path: str,
+    what: str,
+    columns: Sequence[str],
+    table: TableView,
+    look: Callable[[Sequence[str]], Offenders | Unreadable],
+) -> Iterator[str]:
+    missing = table.find_missing(columns)
+    if missing is not None:
+        yield missing
+        return
+    found = look(columns)
+    if isinstance(found, Unreadable):
+        yield found.reason
+    elif found.count:
+        yield f"{path}: {found.count} {what}, such as {'; '.join(found.sample)}"
+
+
+def _compare_schemas(
+    path: str, wanted: Mapping[str, str], found: Mapping[str, str]
+) -> Iterator[str]:
+    missing = [f"{name} {kind}" for name, kind in wanted.items() if name not in found]
+    if missing:
+        yield f"{path}: the table lacks {name_some(missing)}"
+    extra = [f"{name} {kind}" for name, kind in found.items() if name not in wanted]
+    if extra:
+        yield f"{path}: the table has {name_some(extra)} too much"
+    for name, kind in wanted.items():
+        if found.get(name, kind) not in (kind, ANY_TYPE):
+            yield f"{path}: column {name!r} is {found[name]}, not {kind}"
 
 
 def _evaluate_custom(guardrail: Custom, place: object) -> Iterator[str]:

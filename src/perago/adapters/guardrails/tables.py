@@ -8,16 +8,24 @@ from __future__ import annotations
 import csv
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
+from pyarrow.dataset import Dataset
 
 from perago.adapters.guardrails.rules import describe_missing
-from perago.adapters.guardrails.views import Unreadable
+from perago.adapters.guardrails.table_content import (
+    find_duplicates,
+    find_nulls,
+    open_csv,
+    open_parquet,
+    read_types,
+)
+from perago.adapters.guardrails.views import ANY_TYPE, Offenders, Unreadable
 
 CSV_BLOCK_BYTES = 1024 * 1024
 """The longest row. Arrow reads some forty such blocks ahead; more would take more memory."""
@@ -49,6 +57,21 @@ class Part(ABC):
         except READ_ERRORS as error:
             return self._unreadable(error)
 
+    def types(self) -> Mapping[str, str] | Unreadable:
+        """The columns with their types; those of partitions fit any."""
+        try:
+            return {**self._read_types(), **dict.fromkeys(self.partition, ANY_TYPE)}
+        except READ_ERRORS as error:
+            return self._unreadable(error)
+
+    @abstractmethod
+    def open_all(self, files: Sequence[Path], base: Path | None) -> Dataset:
+        """These files, all of this kind, as one table."""
+
+    @abstractmethod
+    def _read_types(self) -> Mapping[str, str]:
+        """The columns in the file itself, with their types."""
+
     @abstractmethod
     def _read_columns(self) -> list[str]:
         """The columns in the file itself."""
@@ -58,9 +81,7 @@ class Part(ABC):
         """The rows in the file itself."""
 
     def _unreadable(self, error: Exception) -> Unreadable:
-        first = (str(error).splitlines() or [type(error).__name__])[0]
-        # A CSV parser ends with the row that it stumbled over; data does not belong in an error.
-        text = re.sub(r"(got \d+):.*", r"\1", first.replace(str(self.place), self.name))
+        text = first_line(error).replace(str(self.place), self.name)
         return Unreadable(f"{self.name}: the file cannot be read: {text}")
 
 
@@ -73,6 +94,12 @@ class ParquetPart(Part):
 
     def _read_rows(self) -> int:
         return int(pyarrow.parquet.read_metadata(self.place).num_rows)
+
+    def open_all(self, files: Sequence[Path], base: Path | None) -> Dataset:
+        return open_parquet(files, base)
+
+    def _read_types(self) -> Mapping[str, str]:
+        return read_types(self.place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +120,16 @@ class CsvPart(Part):
         # As bytes: nothing is inferred, so no value can be of the wrong type halfway through.
         with self._open(dict.fromkeys(columns, pa.binary())) as reader:
             return sum(batch.num_rows for batch in reader)
+
+    def types(self) -> Unreadable:
+        """A CSV file has names only."""
+        return Unreadable(f"{self.name}: a CSV file has no types; use require_columns")
+
+    def open_all(self, files: Sequence[Path], base: Path | None) -> Dataset:
+        return open_csv(files, base, self._read_columns(), self._delimiter, CSV_BLOCK_BYTES)
+
+    def _read_types(self) -> Mapping[str, str]:
+        raise NotImplementedError
 
     def _lone_header(self) -> list[str] | None:
         """The columns of a file without a line break, which Arrow does not read."""
@@ -122,9 +159,10 @@ class CsvPart(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table: at least one part, all of one format."""
+    """A table: at least one part, all of one format; `base` is its directory, where it has one."""
 
     parts: Sequence[Part]
+    base: Path | None = None
 
     def find_missing(self, columns: Sequence[str]) -> str | None:
         """The first file that lacks a column: where one does, the column is full of holes."""
@@ -147,6 +185,41 @@ class Table:
             total += rows
         return total
 
+    def schema(self) -> Mapping[str, str] | Unreadable:
+        """The columns of all parts, which must be the same."""
+        known: Mapping[str, str] = {}
+        for part in self.parts:
+            found = part.types()
+            if isinstance(found, Unreadable):
+                return found
+            if known and found != known:
+                return Unreadable(f"{part.name}: its columns are not those of {self.parts[0].name}")
+            known = found
+        return known
+
+    def duplicates(self, columns: Sequence[str]) -> Offenders | Unreadable:
+        """Values that more than one row has."""
+        return self._look(columns, find_duplicates)
+
+    def nulls(self, columns: Sequence[str]) -> Offenders | Unreadable:
+        """Rows that lack a value."""
+        return self._look(columns, find_nulls)
+
+    def _look(
+        self, columns: Sequence[str], find: Callable[[Dataset, Sequence[str]], Offenders]
+    ) -> Offenders | Unreadable:
+        first = self.parts[0]
+        try:
+            return find(first.open_all([part.place for part in self.parts], self.base), columns)
+        except READ_ERRORS as error:
+            return Unreadable(f"{first.name}: the table cannot be read: {first_line(error)}")
+
+
+def first_line(error: Exception) -> str:
+    """What Arrow says, without the row that a CSV parser stumbled over."""
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    return re.sub(r"(got \d+):.*", r"\1", first)
+
 
 def find_table(root: Path, path: str, files: Sequence[str]) -> Table | Unreadable:
     """The table at a path, which is a file or a directory; `files` are those at or below it.
@@ -164,7 +237,7 @@ def find_table(root: Path, path: str, files: Sequence[str]) -> Table | Unreadabl
         return Unreadable(f"{path}: there is no Parquet or CSV file in it")
     if len(formats) > 1:
         return Unreadable(f"{path}: it mixes Parquet and CSV files")
-    return Table(parts=[_part(root, name, path, form) for name, form in data])
+    return Table(parts=[_part(root, name, path, form) for name, form in data], base=root / path)
 
 
 def _part(root: Path, name: str, table: str, form: type[Part]) -> Part:

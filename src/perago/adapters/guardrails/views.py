@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +14,18 @@ class Unreadable:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Offenders:
+    """Rows that break a rule: how many, and the first few for people."""
+
+    count: int
+    sample: tuple[str, ...]
+
+
+ANY_TYPE = "any"
+"""The type of a column that is in the names of directories, and so has none of its own."""
+
+
 class TableView(Protocol):
     """A table that is there."""
 
@@ -23,6 +35,18 @@ class TableView(Protocol):
 
     def count_rows(self) -> int | Unreadable:
         """How many rows it has."""
+        ...
+
+    def schema(self) -> Mapping[str, str] | Unreadable:
+        """Its columns and their types, spelt as in `domain.table_schema`, or `ANY_TYPE`."""
+        ...
+
+    def duplicates(self, columns: Sequence[str]) -> Offenders | Unreadable:
+        """The values that more than one row has in these columns, counted once each."""
+        ...
+
+    def nulls(self, columns: Sequence[str]) -> Offenders | Unreadable:
+        """The rows without a value in one of these columns."""
         ...
 
 

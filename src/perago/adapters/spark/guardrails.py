@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from perago.adapters.guardrails.rules import describe_missing, find_violations
-from perago.adapters.guardrails.views import TableView, Unreadable
-from perago.adapters.spark.table_files import is_hidden
+from perago.adapters.guardrails.samples import SAMPLE_ROWS, describe_row
+from perago.adapters.guardrails.views import ANY_TYPE, Offenders, TableView, Unreadable
+from perago.adapters.spark.table_files import is_hidden, partition_keys
 from perago.domain.guardrail import Guardrail
+from perago.domain.table_schema import spell_type
 from perago.ports import SparkWorkspace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_COUNT = "__count"
 _FORMATS = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv"}
 
 
@@ -83,6 +88,58 @@ class _SparkTable:
             return table
         try:
             return table.count()
+        except _read_errors() as error:
+            return self._unreadable(error)
+
+    def schema(self) -> Mapping[str, str] | Unreadable:
+        table = self._read()
+        if isinstance(table, Unreadable):
+            return table
+        if _FORMATS[self._suffix] == "csv":
+            return Unreadable(f"{self._path}: a CSV file has no types; use require_columns")
+        below = [name.removeprefix(f"{self._path}/") for name in self._files]
+        partitions = partition_keys(below) or ()
+        return {
+            field.name: ANY_TYPE
+            if field.name in partitions
+            else spell_type(field.dataType.simpleString())
+            for field in table.schema.fields
+        }
+
+    def duplicates(self, columns: Sequence[str]) -> Offenders | Unreadable:
+        from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives it
+
+        def find(table: DataFrame) -> Offenders:
+            keys = [column(name) for name in columns]
+            double = (
+                table.groupBy(*keys).agg(F.count(F.lit(1)).alias(_COUNT)).where(f"{_COUNT} > 1")
+            )
+            sample = [
+                f"{describe_row({name: row[name] for name in columns})} ({row[_COUNT]} rows)"
+                for row in double.limit(SAMPLE_ROWS).collect()
+            ]
+            return Offenders(double.count() if sample else 0, tuple(sample))
+
+        from perago.adapters.spark.layout import column
+
+        return self._look(find)
+
+    def nulls(self, columns: Sequence[str]) -> Offenders | Unreadable:
+        from perago.adapters.spark.layout import column
+
+        def find(table: DataFrame) -> Offenders:
+            lacking = table.where(reduce(or_, (column(name).isNull() for name in columns)))
+            sample = [describe_row(row.asDict()) for row in lacking.limit(SAMPLE_ROWS).collect()]
+            return Offenders(lacking.count() if sample else 0, tuple(sample))
+
+        return self._look(find)
+
+    def _look(self, find: Callable[[DataFrame], Offenders]) -> Offenders | Unreadable:
+        table = self._read()
+        if isinstance(table, Unreadable):
+            return table
+        try:
+            return find(table)
         except _read_errors() as error:
             return self._unreadable(error)
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from perago import SparkWorkspace, require_columns, require_dir, require_file, require_rows
+from perago import (
+    SparkWorkspace,
+    require_columns,
+    require_dir,
+    require_file,
+    require_no_nulls,
+    require_rows,
+    require_schema,
+    require_unique,
+)
 from perago.adapters.guardrails.rules import describe_missing, find_violations
-from perago.adapters.guardrails.views import TableView, Unreadable
+from perago.adapters.guardrails.views import ANY_TYPE, Offenders, TableView, Unreadable
 from perago.domain.guardrail import Custom, Guardrail
 
 
@@ -23,6 +32,15 @@ class Table:
 
     def count_rows(self) -> int | Unreadable:
         return self.rows
+
+    def schema(self) -> Mapping[str, str]:
+        return {"a": "int", "b": ANY_TYPE}
+
+    def duplicates(self, columns: Sequence[str]) -> Offenders | Unreadable:
+        return Offenders(5, ("a=1",)) if list(columns) == ["a"] else Offenders(0, ())
+
+    def nulls(self, columns: Sequence[str]) -> Offenders | Unreadable:
+        return Unreadable("t: broken") if list(columns) == ["a"] else Offenders(0, ())
 
 
 @dataclass(frozen=True)
@@ -60,6 +78,9 @@ def check_any(workspace: object) -> str | None:
         require_dir("t"),
         require_rows("t", min=3, max=3),
         require_columns("t", ["a", "b"]),
+        require_schema("t", "b DATE, a INT"),
+        require_unique("t", ["b"]),
+        require_no_nulls("t", ["b"]),
         Custom(check_any),
     ],
 )
@@ -75,6 +96,10 @@ def test_what_holds(guardrail: Guardrail) -> None:
         (require_rows("t", min=4), "t: the table has 3 rows, fewer than 4"),
         (require_rows("y"), "y: there is no such table"),
         (require_columns("t", ["c"]), "t: the table has no column 'c'; it has 'a', 'b'"),
+        (require_schema("t", "a LONG, b DATE"), "t: column 'a' is int, not bigint"),
+        (require_unique("t", ["a"]), "5 values of 'a' stand in more than one row, such as a=1"),
+        (require_no_nulls("t", ["a"]), "t: broken"),
+        (require_unique("t", ["c"]), "t: the table has no column 'c'"),
         (Custom(check_path), "check_path: takes a Path, and a direct workspace has none"),
     ],
 )
