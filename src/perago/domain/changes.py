@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from perago.domain.errors import UnpublishableFileError
-from perago.domain.ids import Digest, RelativePath
+from perago.domain.ids import Digest, ObjectPath, RelativePath
 from perago.domain.workspace import ACTIONS_DIRECTORY, Prefix
 
 Tree = Mapping[RelativePath, Digest]
@@ -55,16 +55,20 @@ def apply_changes(changes: ChangeSet, tree: Tree) -> dict[RelativePath, Digest]:
     return {**kept, **changes.written}
 
 
+def hook_change_error(changed: ObjectPath, path: str) -> UnpublishableFileError:
+    """For a change of the repository's hooks; `path` is what the attempt calls the file."""
+    return UnpublishableFileError(
+        f"a task may not change {changed}: {ACTIONS_DIRECTORY} holds the repository's hooks",
+        path=path,
+        hint="change hooks by hand on the branch, outside a task; or narrow the prefix",
+    )
+
+
 def refuse_hook_changes(changes: ChangeSet, prefix: Prefix) -> None:
     """Raise when a task edited the repository's hooks."""
     for path in sorted({*changes.written, *changes.removed, *changes.removed_markers}):
         if prefix.join(path).startswith(ACTIONS_DIRECTORY):
-            raise UnpublishableFileError(
-                f"a task may not change {prefix.join(path)}: "
-                f"{ACTIONS_DIRECTORY} holds the repository's hooks",
-                path=path,
-                hint="change hooks by hand on the branch, outside a task; or narrow the prefix",
-            )
+            raise hook_change_error(prefix.join(path), path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from perago.domain.changes import ChangeCount
+from perago.domain.changes import ChangeCount, hook_change_error
 from perago.domain.errors import UnpublishableFileError
 from perago.domain.ids import ObjectPath
 from perago.domain.workspace import ACTIONS_DIRECTORY, Prefix, explain_unsafe_path, is_reserved
@@ -105,11 +105,7 @@ def is_stray(change: ObjectChange, prefix: Prefix) -> bool:
 def _refuse_unpublishable(change: ObjectChange, prefix: Prefix) -> None:
     path = change.path
     if path.startswith(ACTIONS_DIRECTORY):
-        raise UnpublishableFileError(
-            f"a task may not change {path}: {ACTIONS_DIRECTORY} holds the repository's hooks",
-            path=path,
-            hint="change hooks by hand on the branch, outside a task; or narrow the prefix",
-        )
+        raise hook_change_error(path, path)
     if not prefix.contains(path):
         raise UnpublishableFileError(
             f"the body {_done(change)} {path}, which is outside of its prefix {prefix}",

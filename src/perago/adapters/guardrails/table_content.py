@@ -22,12 +22,7 @@ _COUNT = "count_all"
 
 def open_parquet(files: Sequence[Path], base: Path | None) -> ds.Dataset:
     """Parquet files as one table; `base` is where the names of partitions begin."""
-    return ds.dataset(
-        [str(file) for file in files],
-        format="parquet",
-        partitioning=None if base is None else "hive",
-        partition_base_dir=None if base is None else str(base),
-    )
+    return _open(files, base, "parquet")
 
 
 def open_csv(
@@ -43,6 +38,10 @@ def open_csv(
         ),
         read_options=pyarrow.csv.ReadOptions(block_size=block),
     )
+    return _open(files, base, form)
+
+
+def _open(files: Sequence[Path], base: Path | None, form: str | ds.FileFormat) -> ds.Dataset:
     return ds.dataset(
         [str(file) for file in files],
         format=form,

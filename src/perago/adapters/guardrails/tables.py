@@ -57,20 +57,13 @@ class Part(ABC):
         except READ_ERRORS as error:
             return self._unreadable(error)
 
+    @abstractmethod
     def types(self) -> Mapping[str, str] | Unreadable:
         """The columns with their types; those of partitions fit any."""
-        try:
-            return {**self._read_types(), **dict.fromkeys(self.partition, ANY_TYPE)}
-        except READ_ERRORS as error:
-            return self._unreadable(error)
 
     @abstractmethod
     def open_all(self, files: Sequence[Path], base: Path | None) -> Dataset:
         """These files, all of this kind, as one table."""
-
-    @abstractmethod
-    def _read_types(self) -> Mapping[str, str]:
-        """The columns in the file itself, with their types."""
 
     @abstractmethod
     def _read_columns(self) -> list[str]:
@@ -98,8 +91,11 @@ class ParquetPart(Part):
     def open_all(self, files: Sequence[Path], base: Path | None) -> Dataset:
         return open_parquet(files, base)
 
-    def _read_types(self) -> Mapping[str, str]:
-        return read_types(self.place)
+    def types(self) -> Mapping[str, str] | Unreadable:
+        try:
+            return {**read_types(self.place), **dict.fromkeys(self.partition, ANY_TYPE)}
+        except READ_ERRORS as error:
+            return self._unreadable(error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,9 +123,6 @@ class CsvPart(Part):
 
     def open_all(self, files: Sequence[Path], base: Path | None) -> Dataset:
         return open_csv(files, base, self._read_columns(), self._delimiter, CSV_BLOCK_BYTES)
-
-    def _read_types(self) -> Mapping[str, str]:
-        raise NotImplementedError
 
     def _lone_header(self) -> list[str] | None:
         """The columns of a file without a line break, which Arrow does not read."""

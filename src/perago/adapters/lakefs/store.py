@@ -181,7 +181,6 @@ class LakeFSWorkspaceStore:
     def list_staged(
         self, repository: RepositoryName, branch: BranchName, prefix: str = ""
     ) -> Iterator[ObjectEntry]:
-        self._history.head_id(repository, branch)
         asked = Asked(
             what=f"list the objects on {repository}/{branch}",
             missing=no_branch(repository, branch).message,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from perago.adapters.spark.paths import check_path
 from perago.adapters.spark.roots import StoreRoot
-from perago.adapters.spark.write_plan import WritePlan
+from perago.adapters.spark.write_plan import WritePlan, file_above_error, read_only_error
 from perago.domain.errors import PeragoError, TaskTerminalError
 from perago.domain.ids import BranchName, ObjectPath
 from perago.domain.workspace import ObjectEntry, is_reserved
@@ -118,10 +118,7 @@ class DirectSparkWorkspace:
 
     def _staging(self, path: str) -> BranchName:
         if self._place.staging is None:
-            raise TaskTerminalError(
-                f"a read-only task cannot write or delete {path!r}",
-                hint="declare the task with WorkspaceSpec(read_only=False), or only read",
-            )
+            raise read_only_error(path)
         return self._place.staging
 
     def _names(self, path: str, *, staged: bool) -> list[str]:
@@ -149,10 +146,7 @@ class DirectSparkWorkspace:
         above = path.rpartition("/")[0]
         while above:
             if self._is_file(above):
-                raise TaskTerminalError(
-                    f"cannot write {path!r}: {above!r} is a file, not a directory",
-                    hint="delete the file first, or write to another path",
-                )
+                raise file_above_error(path, above)
             above = above.rpartition("/")[0]
 
     def _remove(self, staging: BranchName, names: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
@@ -77,13 +77,13 @@ class _SparkTable:
         self._suffix = suffix
 
     def find_missing(self, columns: Sequence[str]) -> str | None:
-        table = self._read()
+        table = self._frame
         if isinstance(table, Unreadable):
             return table.reason
         return describe_missing(self._path, columns, table.columns)
 
     def count_rows(self) -> int | Unreadable:
-        table = self._read()
+        table = self._frame
         if isinstance(table, Unreadable):
             return table
         try:
@@ -92,7 +92,7 @@ class _SparkTable:
             return self._unreadable(error)
 
     def schema(self) -> Mapping[str, str] | Unreadable:
-        table = self._read()
+        table = self._frame
         if isinstance(table, Unreadable):
             return table
         if _FORMATS[self._suffix] == "csv":
@@ -135,7 +135,7 @@ class _SparkTable:
         return self._look(find)
 
     def _look(self, find: Callable[[DataFrame], Offenders]) -> Offenders | Unreadable:
-        table = self._read()
+        table = self._frame
         if isinstance(table, Unreadable):
             return table
         try:
@@ -143,7 +143,9 @@ class _SparkTable:
         except _read_errors() as error:
             return self._unreadable(error)
 
-    def _read(self) -> DataFrame | Unreadable:
+    @cached_property
+    def _frame(self) -> DataFrame | Unreadable:
+        """Opened once: that alone lists files and reads a footer."""
         # By their names: what else lies in the directory is none of the table.
         reader = self._workspace.read
         if self._files != [self._path]:

@@ -24,7 +24,7 @@ from perago.adapters.spark.table_files import (
     rename_into,
     replace_table,
 )
-from perago.adapters.spark.write_plan import WritePlan
+from perago.adapters.spark.write_plan import WritePlan, file_above_error, read_only_error
 from perago.domain.errors import TaskTerminalError
 from perago.ports.spark import WriteMode
 
@@ -71,6 +71,8 @@ class LocalSparkWorkspace:
 
         A partitioned table without rows has no files, as always with Spark.
         """
+        from perago.adapters.spark.layout import save
+
         target = self._writable(path)
         plan = WritePlan(
             path=path,
@@ -80,8 +82,6 @@ class LocalSparkWorkspace:
             sort_by=tuple(sort_by),
             repartition=repartition,
         )
-        from perago.adapters.spark.layout import save
-
         _refuse_file_above(path, target)
         plan.check_target(list_files(target), is_file=target.is_file())
         scratch = self._scratch / uuid4().hex
@@ -131,10 +131,7 @@ class LocalSparkWorkspace:
 
     def _refuse_if_read_only(self, path: str) -> None:
         if self._input == self._output:
-            raise TaskTerminalError(
-                f"a read-only task cannot write or delete {path!r}",
-                hint="declare the task with WorkspaceSpec(read_only=False), or only read",
-            )
+            raise read_only_error(path)
 
     def _move_in(self, scratch: Path, target: Path, plan: WritePlan) -> None:
         written, renamed = scratch / "written", scratch / "renamed"
@@ -154,7 +151,4 @@ class LocalSparkWorkspace:
 def _refuse_file_above(path: str, target: Path) -> None:
     above = next((parent for parent in target.parents if parent.exists()), None)
     if above is not None and not above.is_dir():
-        raise TaskTerminalError(
-            f"cannot write {path!r}: {above.name!r} is a file, not a directory",
-            hint="delete the file first, or write to another path",
-        )
+        raise file_above_error(path, above.name)

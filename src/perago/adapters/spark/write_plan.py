@@ -87,3 +87,19 @@ class WritePlan:
                 return [name for name in existing if PurePosixPath(name).parent in touched]
             case _:
                 return []
+
+
+def read_only_error(path: str) -> TaskTerminalError:
+    """For a write or delete of a task that publishes nothing."""
+    return TaskTerminalError(
+        f"a read-only task cannot write or delete {path!r}",
+        hint="declare the task with WorkspaceSpec(read_only=False), or only read",
+    )
+
+
+def file_above_error(path: str, above: str) -> TaskTerminalError:
+    """For a table that would lie below a file."""
+    return TaskTerminalError(
+        f"cannot write {path!r}: {above!r} is a file, not a directory",
+        hint="delete the file first, or write to another path",
+    )
