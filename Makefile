@@ -95,11 +95,11 @@ COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-vers
 	$(if $(UPGRADE),--upgrade)
 
 lock: $(VENV)/.dev ## Resolve pyproject.toml again into requirements/*.txt
-	$(COMPILE) --extra demo --extra testing --extra telemetry --extra servers --group dev -o requirements/dev.txt
+	$(COMPILE) --extra demo --extra connect --extra testing --extra telemetry --extra servers --group dev -o requirements/dev.txt
 	$(COMPILE) --extra demo --group build -c requirements/dev.txt -o requirements/demo.txt
 	$(COMPILE) -c requirements/dev.txt -o requirements/runtime.txt
 	$(COMPILE) --extra telemetry -c requirements/dev.txt -o requirements/worker.txt
-	$(COMPILE) --extra telemetry --extra spark -c requirements/dev.txt -o requirements/worker-spark.txt
+	$(COMPILE) --extra telemetry --extra connect -c requirements/dev.txt -o requirements/worker-spark.txt
 	@if grep -n '://' requirements/*.txt; then \
 		echo "make: a lock names a host" >&2; exit 1; fi
 

@@ -19,6 +19,18 @@ from perago.adapters.spark.java import find_java
 _PATIENCE_SECONDS = 120.0
 _MASTER_URL = re.compile(r"Starting Spark master at (spark://\S+)")
 _HOST = "127.0.0.1"
+_NO_PERAGO = """\
+import sys
+
+
+class NotInstalled:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "perago":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+sys.meta_path.insert(0, NotInstalled())
+"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,7 +54,7 @@ def spark_cluster(
     directory.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         _launch(stack, directory / "master.log", ["master.Master", *_address()])
-        url = _wait_for(directory / "master.log", _MASTER_URL)
+        url = wait_for(directory / "master.log", _MASTER_URL)
         cluster = SparkCluster(master=url, directory=directory)
         for number in range(workers):
             log = directory / f"worker-{number}.log"
@@ -51,7 +63,7 @@ def spark_cluster(
             command = ["worker.Worker", *_address(), *resources, url]
             cluster.workers.append(_launch(stack, log, command))
         for number in range(workers):
-            _wait_for(directory / f"worker-{number}.log", re.compile("(registered) with master"))
+            wait_for(directory / f"worker-{number}.log", re.compile("(registered) with master"))
         yield cluster
 
 
@@ -69,14 +81,11 @@ def _launch(stack: ExitStack, log: Path, command: list[str]) -> subprocess.Popen
                 f"org.apache.spark.deploy.{command[0]}",
                 *command[1:],
             ],
-            env={
-                **os.environ,
-                "JAVA_HOME": str(java.home),
-                "SPARK_HOME": str(home),
-                "SPARK_LOCAL_IP": _HOST,
+            cwd=log.parent,
+            env=bare_environment(log.parent)
+            | {
                 # Else a worker looks for a build of Spark to find it out, which a wheel is not.
                 "SPARK_SCALA_VERSION": "2.13",
-                "PYSPARK_PYTHON": sys.executable,
             },
             stdin=subprocess.DEVNULL,
             stdout=stream,
@@ -87,7 +96,22 @@ def _launch(stack: ExitStack, log: Path, command: list[str]) -> subprocess.Popen
     return process
 
 
-def _wait_for(log: Path, wanted: re.Pattern[str]) -> str:
+def bare_environment(directory: Path) -> dict[str, str]:
+    """Of a machine with Spark and Python, and no code of Perago or of any task."""
+    place = directory / "bare"
+    place.mkdir(exist_ok=True)
+    (place / "sitecustomize.py").write_text(_NO_PERAGO, encoding="utf-8")
+    return os.environ | {
+        "JAVA_HOME": str(find_java(os.environ).home),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_LOCAL_IP": _HOST,
+        "PYTHONPATH": str(place),
+        "PYSPARK_PYTHON": sys.executable,
+    }
+
+
+def wait_for(log: Path, wanted: re.Pattern[str]) -> str:
+    """Wait until a log says it; what the pattern holds."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while (found := wanted.search(log.read_text(errors="replace"))) is None:
         assert time.monotonic() < deadline, f"{log.name} never said {wanted.pattern!r}: " + (

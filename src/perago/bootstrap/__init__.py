@@ -1,7 +1,7 @@
 """The only place where ports meet adapters."""
 
 from perago.bootstrap.application import Application, open_application
-from perago.bootstrap.machine import describe_spark, disk_of, scan_tree, spark_settings
+from perago.bootstrap.machine import describe_spark, disk_of, scan_tree
 from perago.bootstrap.observation import (
     Observation,
     ObservationOptions,
@@ -37,6 +37,5 @@ __all__ = [
     "open_store",
     "open_worker",
     "scan_tree",
-    "spark_settings",
     "tasks_of",
 ]

@@ -13,37 +13,78 @@ from perago.adapters.localfs.java import JavaInstallation
 from perago.adapters.localfs.scan import scan_directory
 from perago.adapters.localfs.tree_index import TreeIndex
 from perago.adapters.progress import Progress
-from perago.adapters.spark import S3A, DirectAccess, JarCache, S3Gateway, SparkSettings
+from perago.adapters.spark import (
+    S3A,
+    ConnectSettings,
+    ConnectSparkSessions,
+    DirectAccess,
+    JarCache,
+    LocalSparkSessions,
+    S3Gateway,
+    SparkSettings,
+    TaskCode,
+    is_local,
+)
 from perago.adapters.spark.gateway import require_pyspark
 from perago.adapters.spark.java import find_java
 from perago.bootstrap.stores import lakefs_connection
 from perago.domain.errors import SettingsError
-from perago.ports import LocalTree
+from perago.ports import LocalTree, SparkSessions
 from perago.settings import Settings
 
 
-def spark_settings(settings: Settings) -> SparkSettings:
-    """The Spark part of the settings, as its adapter takes it."""
-    return SparkSettings(
-        master=settings.spark_master,
-        cores=settings.spark_cores,
-        memory_mb=settings.spark_memory_mb,
-        conf=dict(settings.spark_conf),
+def open_spark(settings: Settings, *, executor: int) -> SparkSessions:
+    """Spark for the executor with this number: a server's, or one of its own."""
+    scratch = settings.attempts_root / "spark" / f"executor-{executor}"
+    if settings.spark_remote is not None:
+        return ConnectSparkSessions(
+            ConnectSettings(remote=settings.spark_remote, conf=dict(settings.spark_conf)),
+            scratch,
+            gateway=_s3_gateway(settings),
+            code=_task_code(settings),
+        )
+    direct = None
+    if settings.store == "lakefs":
+        direct = DirectAccess(gateway=_s3_gateway(settings), jars=partial(_s3a_jars, settings))
+    return LocalSparkSessions(
+        SparkSettings(
+            master=settings.spark_master,
+            cores=settings.spark_cores,
+            memory_mb=settings.spark_memory_mb,
+            conf=dict(settings.spark_conf),
+        ),
+        scratch,
+        executor_log=settings.logs_directory / f"executor-{executor}.log",
+        executors=settings.executors,
+        direct=direct,
+        code=_task_code(settings),
     )
 
 
-def direct_access(settings: Settings) -> DirectAccess | None:
-    """What Spark needs to reach the store by itself; None where no other program can."""
-    if settings.store != "lakefs":
+def spark_is_elsewhere(settings: Settings) -> bool:
+    """Whether the machines that Spark runs on are not this one."""
+    return settings.spark_remote is not None or not is_local(settings.spark_master)
+
+
+def _task_code(settings: Settings) -> TaskCode | None:
+    """What Spark's machines must be sent of the tasks' code; None where they have it."""
+    if not spark_is_elsewhere(settings) or not settings.spark_ship_code:
+        return None
+    names = (settings.spark_py_files or "").split(",")
+    return TaskCode(
+        libraries=tuple(Path(name.strip()).expanduser() for name in names if name.strip())
+    )
+
+
+def _s3_gateway(settings: Settings) -> S3Gateway | None:
+    """Where and as whom Spark reaches the store; None where no other program can, or it knows."""
+    if settings.store != "lakefs" or settings.spark_credentials == "cluster":
         return None
     connection = lakefs_connection(settings)
-    return DirectAccess(
-        gateway=S3Gateway(
-            endpoint=connection.endpoint,
-            access_key_id=connection.access_key_id,
-            secret_access_key=connection.secret_access_key,
-        ),
-        jars=partial(_s3a_jars, settings),
+    return S3Gateway(
+        endpoint=connection.endpoint,
+        access_key_id=connection.access_key_id,
+        secret_access_key=connection.secret_access_key,
     )
 
 

@@ -15,12 +15,12 @@ from perago.adapters.localfs.directories import LocalAttemptDirectories
 from perago.adapters.localfs.home import make_logs_directory
 from perago.adapters.localfs.root_lock import WorkspaceRootLock
 from perago.adapters.progress import Progress
-from perago.adapters.spark import LocalSparkSessions, SparkGuardrailEvaluator, is_local
+from perago.adapters.spark import SparkGuardrailEvaluator
 from perago.app.attempt_policy import AttemptPolicy
 from perago.app.attempt_ports import AttemptPorts
 from perago.authoring import AnyTask, Declarations, WorkspaceKind, load_targets
 from perago.bootstrap.application import Application
-from perago.bootstrap.machine import direct_access, get_s3a_jars, spark_settings
+from perago.bootstrap.machine import get_s3a_jars, open_spark, spark_is_elsewhere
 from perago.bootstrap.orchestrators import open_orchestrator
 from perago.bootstrap.stores import as_direct_store, describe_store, open_store
 from perago.domain.access import Access, decide_access
@@ -66,7 +66,7 @@ class ExecutorFactory:
             orchestrator=open_orchestrator(settings, clock, until_the_end),
             directories=LocalAttemptDirectories(settings.attempts_root),
             guardrails=LocalGuardrailEvaluator(),
-            spark=self._spark_sessions(number),
+            spark=open_spark(settings, executor=number),
             spark_guardrails=SparkGuardrailEvaluator(),
             isolation=ProcessIsolation(),
             clock=clock,
@@ -84,16 +84,6 @@ class ExecutorFactory:
             ),
             log_level=settings.log_level,
             log_stream=self.log_stream,
-        )
-
-    def _spark_sessions(self, number: int) -> LocalSparkSessions:
-        settings = self.settings
-        return LocalSparkSessions(
-            spark_settings(settings),
-            settings.attempts_root / "spark" / f"executor-{number}",
-            executor_log=settings.logs_directory / f"executor-{number}.log",
-            executors=settings.executors,
-            direct=direct_access(settings),
         )
 
 
@@ -149,13 +139,13 @@ def open_worker(
 
 def require_files_in_reach(settings: Settings, tasks: Sequence[AnyTask]) -> None:
     """Raise for tasks whose files would be on this machine and whose Spark is elsewhere."""
-    if is_local(settings.spark_master) or settings.workspace_root_is_shared:
+    if not spark_is_elsewhere(settings) or settings.workspace_root_is_shared:
         return
     blind = [task.name for task in tasks if _needs_shared_files(settings, task)]
     if blind:
         raise SettingsError(
-            f"{', '.join(sorted(blind))}: the files would be on this machine, and the executors of "
-            f"{settings.spark_master} would not see them",
+            f"{', '.join(sorted(blind))}: the files would be on this machine, and the machines of "
+            f"{settings.shown()['spark_remote'] or settings.spark_master} would not see them",
             hint='use direct workspaces (PERAGO_SPARK_ACCESS=direct, or access="direct" on a '
             "SparkWorkspace), or say PERAGO_WORKSPACE_ROOT_IS_SHARED=true where they do",
         )
@@ -163,6 +153,9 @@ def require_files_in_reach(settings: Settings, tasks: Sequence[AnyTask]) -> None
 
 def prepare_direct_access(settings: Settings, tasks: Sequence[AnyTask]) -> None:
     """Have what direct workspaces need now, and not at the first attempt."""
+    if settings.spark_remote is not None:
+        # Jars and certificates are the server's own; the first session asks it for them.
+        return
     if not any(_access_of(settings, task) is Access.DIRECT for task in tasks):
         return
     options = settings.spark_conf.get("spark.driver.extraJavaOptions", "")

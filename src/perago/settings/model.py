@@ -166,6 +166,14 @@ class Settings(ConductorSettings, WorkerSettings):
             "`local` takes this executor's share of cores."
         ),
     ] = "local"
+    spark_remote: Annotated[
+        str | None,
+        Field(
+            description="A Spark Connect server, such as `sc://host:15002`, to be used instead of "
+            "a Spark of the worker's own. It may hold a token: `sc://host/;token=…`.",
+            pattern="^sc://.",
+        ),
+    ] = None
     workspace_root_is_shared: Annotated[
         bool,
         Field(
@@ -192,6 +200,29 @@ class Settings(ConductorSettings, WorkerSettings):
             description="The jars with which Spark reaches lakeFS (Hadoop's S3A), separated by "
             "commas; `none` where Spark has them already. Unless set, they are got from Maven "
             "Central once, 12 MB, and kept in the cache.",
+            min_length=1,
+        ),
+    ] = None
+    spark_credentials: Annotated[
+        Literal["worker", "cluster"],
+        Field(
+            description="Whose keys Spark reaches lakeFS with: `worker`, those of these settings, "
+            "given to each attempt's Spark for its repository alone, or `cluster`, those that "
+            "Spark's own configuration has."
+        ),
+    ] = "worker"
+    spark_ship_code: Annotated[
+        bool,
+        Field(
+            description="Whether Spark on other machines is sent the tasks' own modules; `false` "
+            "where they have them. Spark on this machine never needs it."
+        ),
+    ] = True
+    spark_py_files: Annotated[
+        str | None,
+        Field(
+            description="What Spark on other machines is sent besides: `.zip`, `.py` and `.whl` "
+            "files, separated by commas.",
             min_length=1,
         ),
     ] = None
@@ -247,6 +278,9 @@ class Settings(ConductorSettings, WorkerSettings):
         for name in ("lakefs_secret_access_key", "conductor_auth_secret"):
             if values[name] is not None:
                 values[name] = _NOT_SHOWN
+        if self.spark_remote is not None:
+            # Its parameters may hold a token.
+            values["spark_remote"] = self.spark_remote.partition("/;")[0]
         values["spark_conf"] = {
             key: _NOT_SHOWN if _SECRET.search(key) else value
             for key, value in self.spark_conf.items()

@@ -10,7 +10,13 @@ from pathlib import Path
 
 from perago.adapters.lakefs import LakeFSConnection, LakeFSWorkspaceStore
 from perago.adapters.servers import ThrowawayLakeFS
-from perago.adapters.spark import DirectAccess, LocalSparkSessions, S3Gateway, SparkSettings
+from perago.adapters.spark import (
+    DirectAccess,
+    LocalSparkSessions,
+    S3Gateway,
+    SparkSettings,
+    TaskCode,
+)
 from perago.app.follow import RunRequest, start_run
 from perago.authoring import AnyTask, Pipeline
 from perago.domain.ids import (
@@ -22,6 +28,7 @@ from perago.domain.ids import (
     WorkerId,
 )
 from perago.domain.outcome import Completed
+from perago.ports import SparkSessions
 from perago.testing import FakeClock, MemoryOrchestrator
 from tests.integration.lakefs.attempts import Attempted, Hooks, run_attempt
 from tests.integration.lakefs.stranger import Stranger
@@ -35,7 +42,7 @@ class DirectLake:
     """A repository on a real server, and Spark beside it."""
 
     store: LakeFSWorkspaceStore
-    sessions: LocalSparkSessions
+    sessions: SparkSessions
     orchestrator: MemoryOrchestrator
     stranger: Stranger
     connection: LakeFSConnection
@@ -93,23 +100,29 @@ class DirectLake:
             return stream.read()
 
 
+def gateway_of(server: ThrowawayLakeFS) -> S3Gateway:
+    return S3Gateway(
+        endpoint=server.endpoint,
+        access_key_id=server.access_key_id,
+        secret_access_key=server.secret_access_key,
+    )
+
+
 @contextmanager
 def direct_sessions(
-    settings: SparkSettings, server: ThrowawayLakeFS, place: Path, jars: Sequence[Path]
+    settings: SparkSettings,
+    server: ThrowawayLakeFS,
+    place: Path,
+    jars: Sequence[Path],
+    code: TaskCode | None = None,
 ) -> Iterator[LocalSparkSessions]:
     """Spark that reaches a server by itself."""
     sessions = LocalSparkSessions(
         settings,
         place / "scratch",
         place / "executor.log",
-        direct=DirectAccess(
-            gateway=S3Gateway(
-                endpoint=server.endpoint,
-                access_key_id=server.access_key_id,
-                secret_access_key=server.secret_access_key,
-            ),
-            jars=lambda _java: jars,
-        ),
+        direct=DirectAccess(gateway=gateway_of(server), jars=lambda _java: jars),
+        code=code,
     )
     try:
         yield sessions
@@ -118,9 +131,7 @@ def direct_sessions(
 
 
 @contextmanager
-def open_lake(
-    server: ThrowawayLakeFS, sessions: LocalSparkSessions, root: Path
-) -> Iterator[DirectLake]:
+def open_lake(server: ThrowawayLakeFS, sessions: SparkSessions, root: Path) -> Iterator[DirectLake]:
     """A new repository; in the end no branch but the target may be left in it."""
     connection = connection_to(server)
     repository = RepositoryName(f"direct-{uuid.uuid4().hex[:10]}")

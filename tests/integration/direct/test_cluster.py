@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from perago import RetryPolicy, SparkWorkspace, TaskControls, WorkspaceSpec, task
 from perago.adapters.servers import ThrowawayLakeFS
-from perago.adapters.spark import LocalSparkSessions, SparkSettings
+from perago.adapters.spark import LocalSparkSessions, SparkSettings, TaskCode
 from perago.domain.ids import CommitId
 from perago.domain.outcome import Completed
 from tests.integration.direct.lake import DirectLake, direct_sessions, open_lake
@@ -73,7 +73,6 @@ def sessions(
     lakefs_server: ThrowawayLakeFS,
     tmp_path_factory: pytest.TempPathFactory,
     s3a_jars: list[Path],
-    project_root: Path,
 ) -> Iterator[LocalSparkSessions]:
     settings = SparkSettings(
         master=cluster.master,
@@ -84,12 +83,10 @@ def sessions(
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.executor.memory": "512m",
             "spark.sql.shuffle.partitions": "4",
-            # The cluster's machines have the code of the tasks.
-            "spark.executorEnv.PYTHONPATH": str(project_root),
         },
     )
     place = tmp_path_factory.mktemp("driver")
-    with direct_sessions(settings, lakefs_server, place, s3a_jars) as sessions:
+    with direct_sessions(settings, lakefs_server, place, s3a_jars, TaskCode()) as sessions:
         yield sessions
 
 

@@ -3,6 +3,8 @@
 Importing it needs neither pyspark nor Java: what is missing is said when Spark is first needed.
 """
 
+from perago.adapters.spark.code import TaskCode
+from perago.adapters.spark.connect import ConnectSettings, ConnectSparkSessions
 from perago.adapters.spark.guardrails import SparkGuardrailEvaluator
 from perago.adapters.spark.jars import S3A, JarCache
 from perago.adapters.spark.s3a import S3Gateway
@@ -12,6 +14,8 @@ from perago.adapters.spark.workspace import LocalSparkWorkspace
 
 __all__ = [
     "S3A",
+    "ConnectSettings",
+    "ConnectSparkSessions",
     "DirectAccess",
     "JarCache",
     "LocalSparkLease",
@@ -21,6 +25,7 @@ __all__ = [
     "S3Gateway",
     "SparkGuardrailEvaluator",
     "SparkSettings",
+    "TaskCode",
     "build_spark_conf",
     "is_local",
 ]

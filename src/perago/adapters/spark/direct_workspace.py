@@ -107,9 +107,9 @@ class DirectSparkWorkspace:
         self._remove(staging, found)
 
     def _reader(self, *, staged: bool) -> DataFrameReader:
-        from perago.adapters.spark.reader import RootedReader
+        from perago.adapters.spark.reader import rooted_reader
 
-        return RootedReader(self._spark, self._root(staged=staged))
+        return rooted_reader(self._spark, self._root(staged=staged))
 
     def _root(self, *, staged: bool) -> StoreRoot:
         place = self._place

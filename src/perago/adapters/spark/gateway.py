@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perago.adapters.localfs.java import JavaInstallation
-from perago.adapters.spark.settings import LOG_CONFIGURATION_NAME, select_launch_conf
+from perago.adapters.spark.settings import LOG_CONFIGURATION_NAME, is_local, select_launch_conf
 from perago.domain.errors import EnvironmentUnfitError
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def start_jvm(
     _set_pyspark(None, None, None)
     gateway = None
     try:
-        with _environment(_spark_environment(java)), _kept_interrupt_handler():
+        with _environment(_spark_environment(java, conf)), _kept_interrupt_handler():
             gateway = _launch(conf, log)
             spark_conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
             spark_conf.setAll(list(conf.items()))
@@ -220,13 +220,12 @@ def _launch(conf: Mapping[str, str], log: Path | None) -> JavaGateway:
         return launch_gateway(launch_conf, popen_kwargs=output)  # type: ignore[no-untyped-call]
 
 
-def _spark_environment(java: JavaInstallation) -> dict[str, str]:
+def _spark_environment(java: JavaInstallation, conf: Mapping[str, str]) -> dict[str, str]:
     import pyspark
 
     environment = {
         "JAVA_HOME": str(java.home),
-        # Else Spark's Python workers are whatever `python3` is on PATH.
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": _python_of_workers(conf),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
     package = Path(pyspark.__file__).parent
@@ -234,6 +233,13 @@ def _spark_environment(java: JavaInstallation) -> dict[str, str]:
         # A SPARK_HOME of another release would be started with this release's Python side.
         environment["SPARK_HOME"] = str(package)
     return environment
+
+
+def _python_of_workers(conf: Mapping[str, str]) -> str:
+    """Which Python runs functions in Spark: this one, or on a cluster what the user says."""
+    own = None if is_local(conf["spark.master"]) else os.environ.get("PYSPARK_PYTHON")
+    # Unless it is named, Spark's Python workers are whatever `python3` is on PATH.
+    return conf.get("spark.pyspark.python") or own or sys.executable
 
 
 @contextmanager

@@ -152,11 +152,17 @@ class _SparkTable:
             reader = reader.option("basePath", self._path)
         try:
             if _FORMATS[self._suffix] == "parquet":
-                return reader.parquet(*self._files)
-            separator = "\t" if self._suffix == ".tsv" else ","
-            return reader.csv(self._files, header=True, sep=separator, multiLine=True, escape='"')
+                table = reader.parquet(*self._files)
+            else:
+                separator = "\t" if self._suffix == ".tsv" else ","
+                table = reader.csv(
+                    self._files, header=True, sep=separator, multiLine=True, escape='"'
+                )
+            # A server opens it only when it is asked for something.
+            _ = table.schema
         except _read_errors() as error:
             return self._unreadable(error)
+        return table
 
     def _unreadable(self, error: Exception) -> Unreadable:
         lines = str(error).strip().splitlines() or [type(error).__name__]

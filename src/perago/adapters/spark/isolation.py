@@ -54,11 +54,12 @@ class IsolatedSession:
         jvm.context.setJobGroup(group.id, group.description, interruptOnCancel=True)
         self._repositories: set[RepositoryName] = set()
 
-    def open_repository(self, gateway: S3Gateway, repository: RepositoryName) -> None:
+    def open_repository(self, gateway: S3Gateway | None, repository: RepositoryName) -> None:
         """Let this session reach a repository of the store, until it is closed."""
         if repository not in self._repositories:
             self._repositories.add(repository)
-            open_repository(self._jvm.context, gateway, repository)
+            if gateway is not None:
+                open_repository(self._jvm.context, gateway, repository)
 
     def settle(self) -> None:
         """End every job, and wait until no task runs: what was asked to end may go on writing."""

@@ -6,17 +6,25 @@ methods return the reader itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-from perago.adapters.spark.paths import check_path
-from perago.adapters.spark.roots import Root
+from perago.adapters.spark.roots import PATH_OPTIONS, Root, rooted
 
 if TYPE_CHECKING:
     from pyspark.sql._typing import OptionalPrimitiveType
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-_PATH_OPTIONS = ("path", "basepath")
+
+def rooted_reader(spark: SparkSession | ConnectSession, root: Root) -> DataFrameReader:
+    """A reader below a root, for either kind of session."""
+    if isinstance(spark, SparkSession):
+        return RootedReader(spark, root)
+    from perago.adapters.spark.connect_reader import RootedConnectReader
+
+    # Spark's two kinds of sessions and readers are alike without being related.
+    return cast("DataFrameReader", RootedConnectReader(spark, root))
 
 
 class RootedReader(DataFrameReader):
@@ -30,7 +38,7 @@ class RootedReader(DataFrameReader):
         self._root = root
 
     def option(self, key: str, value: OptionalPrimitiveType) -> DataFrameReader:
-        if key.lower() in _PATH_OPTIONS and isinstance(value, str):
+        if key.lower() in PATH_OPTIONS and isinstance(value, str):
             value = self._rooted(value)
         return super().option(key, value)
 
@@ -61,9 +69,4 @@ class RootedReader(DataFrameReader):
         return super().xml(self._rooted(path), *args, **options)
 
     def _rooted(self, path: Any) -> Any:
-        """Root one path or many; an RDD or DataFrame of text is no path and stays."""
-        if isinstance(path, str):
-            return self._root.pattern(check_path(path, root_allowed=True))
-        if isinstance(path, list | tuple):
-            return [self._rooted(item) for item in path]
-        return path
+        return rooted(self._root, path)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from perago.adapters.spark.paths import escape_pattern, is_pattern, spark_path
+from perago.adapters.spark.paths import check_path, escape_pattern, is_pattern, spark_path
 from perago.ports import DirectPlace
+
+PATH_OPTIONS = ("path", "basepath")
+"""A reader's options that are paths, too."""
 
 
 class Root(Protocol):
@@ -53,3 +56,12 @@ class StoreRoot:
 
     def _named(self, key: str) -> str:
         return f"s3a://{self.place.repository}/{self.ref}/{key}".rstrip("/")
+
+
+def rooted(root: Root, path: Any) -> Any:
+    """Root one path or many; an RDD or DataFrame of text is no path and stays."""
+    if isinstance(path, str):
+        return root.pattern(check_path(path, root_allowed=True))
+    if isinstance(path, list | tuple):
+        return [rooted(root, item) for item in path]
+    return path

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perago.adapters.localfs.java import JavaInstallation
+from perago.adapters.spark.claim import CLAIM
+from perago.adapters.spark.code import TaskCode
 from perago.adapters.spark.direct_workspace import DirectSparkWorkspace
 from perago.adapters.spark.gateway import SparkJvm, require_pyspark, start_jvm
 from perago.adapters.spark.isolation import IsolatedSession, JobGroup
@@ -37,36 +38,12 @@ _SCRATCH_PREFIX = "spark-"
 _LOG = logging.getLogger(__name__)
 
 
-class _Claim:
-    """Says which attempt has Spark: one at a time in a process, for pyspark has one context."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._holder: str | None = None
-
-    def take(self, attempt: Attempt) -> None:
-        with self._lock:
-            if self._holder is not None:
-                raise EnvironmentUnfitError(
-                    f"{_name(attempt)} cannot have Spark: this process already runs "
-                    f"{self._holder} on it",
-                    hint="a process runs one attempt on Spark at a time; start more executors",
-                )
-            self._holder = _name(attempt)
-
-    def release(self) -> None:
-        with self._lock:
-            self._holder = None
-
-
-_CLAIM = _Claim()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectAccess:
     """What Spark needs to reach the store by itself."""
 
-    gateway: S3Gateway
+    gateway: S3Gateway | None
+    """None where the cluster has the address and the keys in its own configuration."""
     jars: Callable[[JavaInstallation], Sequence[Path]]
     """Finds the jars of S3A; none where the cluster has them."""
 
@@ -93,7 +70,6 @@ class LocalSparkLease:
         )
 
     def direct_workspace(self, place: DirectPlace, store: DirectStore) -> DirectSparkWorkspace:
-        assert self._gateway is not None, "a lease that is not direct"
         self._isolated.open_repository(self._gateway, place.repository)
         return DirectSparkWorkspace(spark=self._session, place=place, store=store)
 
@@ -108,7 +84,7 @@ class LocalSparkSessions:
     the disk of the attempt directories, so that finished tables are moved rather than copied.
     `executor_log` takes the JVM's output; without it the JVM writes where this process does.
     `executors` is the number of processes that share the machine. `direct` is what direct
-    workspaces need; without it there are none.
+    workspaces need; without it there are none. `code` is sent to a cluster that does not have it.
     """
 
     def __init__(
@@ -119,12 +95,14 @@ class LocalSparkSessions:
         *,
         executors: int = 1,
         direct: DirectAccess | None = None,
+        code: TaskCode | None = None,
     ) -> None:
         self._settings = settings
         self._scratch = scratch.resolve() / f"{_SCRATCH_PREFIX}{os.getpid()}"
         self._log = executor_log
         self._executors = executors
         self._direct = direct
+        self._code = code
         self._jvm: SparkJvm | None = None
         self._jvm_is_direct = False
 
@@ -132,18 +110,17 @@ class LocalSparkSessions:
     def lease(
         self, attempt: Attempt, execution_id: ExecutionId, *, direct: bool = False
     ) -> Iterator[LocalSparkLease]:
-        _CLAIM.take(attempt)
         scratch = self._scratch / "attempts" / execution_id
-        try:
-            isolated = IsolatedSession(self._usable_jvm(direct=direct), _job_group(attempt))
-            gateway = self._direct.gateway if direct and self._direct is not None else None
+        with CLAIM.held_by(attempt):
             try:
-                yield LocalSparkLease(isolated, scratch, gateway)
+                isolated = IsolatedSession(self._usable_jvm(direct=direct), _job_group(attempt))
+                gateway = self._direct.gateway if direct and self._direct is not None else None
+                try:
+                    yield LocalSparkLease(isolated, scratch, gateway)
+                finally:
+                    self._hand_back(isolated)
             finally:
-                self._hand_back(isolated)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-            _CLAIM.release()
+                shutil.rmtree(scratch, ignore_errors=True)
 
     def stop(self) -> None:
         if self._jvm is not None:
@@ -163,6 +140,9 @@ class LocalSparkSessions:
             self._jvm = self._start_jvm(direct=direct)
             self._jvm_is_direct = direct
         self._jvm.adopt()
+        if self._code is not None:
+            # Now, and not at the start: a body may have imported more of its project meanwhile.
+            self._code.send_by_value()
         return self._jvm
 
     def _start_jvm(self, *, direct: bool) -> SparkJvm:
@@ -177,6 +157,9 @@ class LocalSparkSessions:
             s3a_jars=self._direct.jars(java) if direct and self._direct is not None else None,
         )
         jvm = start_jvm(conf, java, scratch=self._scratch, log=self._log)
+        if self._code is not None:
+            for archive in self._code.archives(self._scratch / "code"):
+                jvm.context.addPyFile(str(archive))
         _LOG.info("Spark runs on Java %s, process %s", java.version, jvm.pid)
         return jvm
 
@@ -212,10 +195,6 @@ def _is_running(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _name(attempt: Attempt) -> str:
-    return f"{attempt.reference_name} ({attempt.task_id})"
 
 
 def _job_group(attempt: Attempt) -> JobGroup:

@@ -22,6 +22,15 @@ LARGEST_DEFAULT_HEAP_MB = 8192
 LOG_CONFIGURATION_NAME = "log4j2.properties"
 """The file below the scratch directory that keeps Spark's log to what matters."""
 
+SESSION_CONF = {
+    # Results must not depend on where the worker stands.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "true",
+    # So that a body which writes to `uri_out` by itself leaves no `_SUCCESS`.
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+"""What every session has, whoever runs Spark."""
+
 _JARS = "spark.jars"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -90,13 +99,9 @@ def build_spark_conf(
         "spark.driver.memory": f"{_share_of_memory(settings, machine, executors)}m",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Results must not depend on where the worker stands.
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.adaptive.enabled": "true",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        # So that a body which writes to `uri_out` by itself leaves no `_SUCCESS`.
-        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        **SESSION_CONF,
     }
     if is_local(settings.master):
         conf |= {

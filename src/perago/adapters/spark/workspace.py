@@ -121,9 +121,9 @@ class LocalSparkWorkspace:
             )
 
     def _reader(self, root: Path) -> DataFrameReader:
-        from perago.adapters.spark.reader import RootedReader
+        from perago.adapters.spark.reader import rooted_reader
 
-        return RootedReader(self._spark, LocalRoot(root))
+        return rooted_reader(self._spark, LocalRoot(root))
 
     def _writable(self, path: str) -> Path:
         self._refuse_if_read_only(path)

@@ -1,0 +1,112 @@
+"""The tasks' own Python code, for Spark machines that do not have it.
+
+Invariant: a function of the project that Spark runs elsewhere is sent as it is, never as a name to
+be imported there: its module may well import this package, which a cluster does not have.
+"""
+
+from __future__ import annotations
+
+import shutil
+import site
+import sys
+import sysconfig
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from perago.domain.errors import SettingsError
+
+_ARCHIVE = "task-code.zip"
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_SUFFIXES = (".egg", ".py", ".whl", ".zip")
+_NOT_THE_PROJECTS = frozenset({"__main__", "__mp_main__", "perago", "py4j", "pyspark"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCode:
+    """What Spark's machines get of the code that tasks are made of.
+
+    That is every imported module that is not installed in this Python: the project's own, wherever
+    it lies; and `libraries`: zip files, single modules, and wheels without native code.
+    """
+
+    libraries: tuple[Path, ...] = ()
+
+    def __post_init__(self) -> None:
+        for library in self.libraries:
+            if library.suffix not in _SUFFIXES or not library.is_file():
+                raise SettingsError(
+                    f"spark_py_files names {library}, which is no file of {', '.join(_SUFFIXES)}",
+                    hint="correct PERAGO_SPARK_PY_FILES; what has native code is installed on the "
+                    "cluster's machines, or packed into spark.archives",
+                )
+
+    def send_by_value(self) -> None:
+        """Have Spark send the functions and classes of the project's modules themselves."""
+        from pyspark import cloudpickle
+
+        for module in _project_modules():
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+
+    def archives(self, directory: Path) -> list[Path]:
+        """Files that Spark can put on its machines' search path, made in a directory if need be."""
+        directory.mkdir(parents=True, exist_ok=True)
+        packed = _pack(directory / _ARCHIVE, _project_modules())
+        return [*packed, *(_as_zip(library, directory) for library in self.libraries)]
+
+
+def _project_modules() -> list[ModuleType]:
+    return [module for module in list(sys.modules.values()) if _is_of_project(module)]
+
+
+def _is_of_project(module: ModuleType) -> bool:
+    file = getattr(module, "__file__", None)
+    if file is None or module.__name__.partition(".")[0] in _NOT_THE_PROJECTS:
+        return False
+    return not any(Path(file).is_relative_to(place) for place in _installed_places())
+
+
+@cache
+def _installed_places() -> frozenset[Path]:
+    """Where this Python and what is installed into it lie."""
+    paths = sysconfig.get_paths()
+    places = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return frozenset(map(Path, [*places, *site.getsitepackages(), site.getusersitepackages()]))
+
+
+def _pack(archive: Path, modules: Iterable[ModuleType]) -> list[Path]:
+    """Zip modules, for functions that import others where they run."""
+    sources = sorted({source for module in modules for source in _sources(module)})
+    if not sources:
+        return []
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as stream:
+        for name, file in sources:
+            # Without times: the same code is the same bytes.
+            stream.writestr(zipfile.ZipInfo(name, _EPOCH), file.read_bytes())
+    return [archive]
+
+
+def _sources(module: ModuleType) -> Iterator[tuple[str, Path]]:
+    """The Python files of the package that a module is of, or of itself, by their names."""
+    name, _, _ = module.__name__.partition(".")
+    package = sys.modules.get(name)
+    directories = list(getattr(package, "__path__", ()))
+    for directory in map(Path, directories):
+        for file in directory.rglob("*.py"):
+            below = file.relative_to(directory)
+            if not any(part.startswith(".") for part in below.parts):
+                yield f"{name}/{below.as_posix()}", file
+    if not directories and module.__file__ is not None and module.__file__.endswith(".py"):
+        yield f"{name}.py", Path(module.__file__)
+
+
+def _as_zip(library: Path, directory: Path) -> Path:
+    """A wheel is a zip file that Spark does not know by its name."""
+    if library.suffix != ".whl":
+        return library
+    copy = directory / f"{library.stem}.zip"
+    shutil.copyfile(library, copy)
+    return copy

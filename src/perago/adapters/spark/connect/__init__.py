@@ -1,0 +1,5 @@
+"""Spark on a Spark Connect server: this process has no JVM, and the server serves others too."""
+
+from perago.adapters.spark.connect.sessions import ConnectSettings, ConnectSparkSessions
+
+__all__ = ["ConnectSettings", "ConnectSparkSessions"]
