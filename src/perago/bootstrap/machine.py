@@ -25,6 +25,7 @@ from perago.adapters.spark import (
     TaskCode,
     is_local,
 )
+from perago.adapters.spark.connect import require_server
 from perago.adapters.spark.gateway import require_pyspark
 from perago.adapters.spark.java import find_java
 from perago.bootstrap.stores import lakefs_connection
@@ -38,7 +39,7 @@ def open_spark(settings: Settings, *, executor: int) -> SparkSessions:
     scratch = settings.attempts_root / "spark" / f"executor-{executor}"
     if settings.spark_remote is not None:
         return ConnectSparkSessions(
-            ConnectSettings(remote=settings.spark_remote, conf=dict(settings.spark_conf)),
+            _connect_settings(settings),
             scratch,
             gateway=_s3_gateway(settings),
             code=_task_code(settings),
@@ -58,6 +59,13 @@ def open_spark(settings: Settings, *, executor: int) -> SparkSessions:
         executors=settings.executors,
         direct=direct,
         code=_task_code(settings),
+    )
+
+
+def _connect_settings(settings: Settings) -> ConnectSettings:
+    assert settings.spark_remote is not None
+    return ConnectSettings(
+        remote=settings.spark_remote.get_secret_value(), conf=dict(settings.spark_conf)
     )
 
 
@@ -113,11 +121,15 @@ def _s3a_jars(
     return jars
 
 
-def describe_spark() -> str:
-    """The Spark and the Java that tasks get; `EnvironmentUnfitError` where either is missing."""
+def describe_spark(settings: Settings) -> str:
+    """The Spark that tasks get; `EnvironmentUnfitError` where it, or its Java, is missing."""
     require_pyspark()
+    client = f"pyspark {importlib.metadata.version('pyspark')}"
+    if settings.spark_remote is not None:
+        require_server(_connect_settings(settings))
+        return f"{client}, Spark Connect server {settings.spark_address}"
     java = find_java(os.environ)
-    return f"pyspark {importlib.metadata.version('pyspark')}, Java {java.version} in {java.home}"
+    return f"{client}, Java {java.version} in {java.home}"
 
 
 def scan_tree(directory: Path) -> LocalTree:

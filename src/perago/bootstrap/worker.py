@@ -145,7 +145,7 @@ def require_files_in_reach(settings: Settings, tasks: Sequence[AnyTask]) -> None
     if blind:
         raise SettingsError(
             f"{', '.join(sorted(blind))}: the files would be on this machine, and the machines of "
-            f"{settings.shown()['spark_remote'] or settings.spark_master} would not see them",
+            f"{settings.spark_address or settings.spark_master} would not see them",
             hint='use direct workspaces (PERAGO_SPARK_ACCESS=direct, or access="direct" on a '
             "SparkWorkspace), or say PERAGO_WORKSPACE_ROOT_IS_SHARED=true where they do",
         )

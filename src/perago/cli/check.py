@@ -56,7 +56,7 @@ def check(
     except PeragoError as error:
         problems.append(error)
     else:
-        answer |= _look_over(declarations, output, problems)
+        answer |= _look_over(declarations, resolved.settings, output, problems)
     if show_settings:
         answer["settings"] = _show_settings(resolved, output)
     _conclude(output, answer, problems)
@@ -77,7 +77,10 @@ def _check_store(settings: Settings, output: Output, problems: list[PeragoError]
 
 
 def _look_over(
-    declarations: Declarations, output: Output, problems: list[PeragoError]
+    declarations: Declarations,
+    settings: Settings,
+    output: Output,
+    problems: list[PeragoError],
 ) -> JsonObject:
     """Show what was declared; note what cannot work here."""
     tasks: list[JsonValue] = [_task_json(task) for task in declarations.tasks]
@@ -87,15 +90,15 @@ def _look_over(
         _show_pipeline(output, pipeline)
     spark = None
     if any(task.needs_spark for task in declarations.tasks):
-        spark = _check_spark(output, problems)
+        spark = _check_spark(settings, output, problems)
     return {"tasks": tasks, "pipelines": pipelines, "spark": spark}
 
 
-def _check_spark(output: Output, problems: list[PeragoError]) -> str | None:
+def _check_spark(settings: Settings, output: Output, problems: list[PeragoError]) -> str | None:
     from perago.bootstrap import describe_spark
 
     try:
-        spark = describe_spark()
+        spark = describe_spark(settings)
     except PeragoError as error:
         problems.append(error)
         return None

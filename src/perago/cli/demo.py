@@ -52,13 +52,13 @@ def demo(
 
     output, options = Output(), options_of(context).on_embedded()
     job = load_example("demo", *(["--crash"] if crash else []))
-    require_spark_for(job.pipeline.tasks)
     # Whatever the environment says: a demo touches nobody's servers.
     settings = options.settings(
         store="embedded",
         orchestrator="embedded",
         failpoints=f"published=kill@{CRASH_STEP}#0" if crash else None,
-    )
+    ).model_copy(update={"spark_master": "local", "spark_remote": None})
+    require_spark_for(job.pipeline.tasks, settings)
     with open_application(settings, create=True) as application:
         repository, unfinished = choose_repository(application, crash=crash, fresh=fresh)
         request = RunRequest(

@@ -28,7 +28,7 @@ def check_machine(settings: Settings, *, write: bool) -> Iterator[Check]:
     yield examine("workspace root", lambda: _check_space(settings))
     if settings.store == "lakefs":
         yield examine("cache", lambda: _check_cache(settings, write=write))
-    yield examine("Spark", _check_spark)
+    yield examine("Spark", lambda: _check_spark(settings))
 
 
 def check_embedded_store(
@@ -119,13 +119,13 @@ def _count_cache(directory: Path, limit: int) -> tuple[int, str]:
     return used, f"{plural(count, 'content')}, {show_bytes(used)}"
 
 
-def _check_spark() -> Check:
+def _check_spark(settings: Settings) -> Check:
     from perago.bootstrap import describe_spark
 
     if importlib.util.find_spec("pyspark") is None:
         return passed("Spark", "pyspark is not installed; only tasks on Spark need it")
     try:
-        return passed("Spark", describe_spark())
+        return passed("Spark", describe_spark(settings))
     except EnvironmentUnfitError as error:
         advice = error.hint or "see docs/how-to/spark.md"
         return warned("Spark", f"tasks on Spark cannot run: {error.message}", advice)

@@ -25,7 +25,7 @@ class LocalRunner:
 
     def begin(self, request: RunRequest) -> RunEnd:
         """Start a run and carry it out."""
-        require_spark_for(self._job.pipeline.tasks)
+        require_spark_for(self._job.pipeline.tasks, self._application.settings)
         return self._driver.drive(
             self._job, lambda _worker: begin_run(self._application, request, self._output)
         )
@@ -33,7 +33,7 @@ class LocalRunner:
     def go_on(self, workflow: WorkflowState) -> RunEnd:
         """Carry out what is left of a run."""
         refuse_missing_tasks(workflow, self._job.pipeline)
-        require_spark_for(self._job.pipeline.tasks)
+        require_spark_for(self._job.pipeline.tasks, self._application.settings)
         return self._driver.drive(
             self._job,
             lambda worker: resume_run(self._application, worker, workflow),

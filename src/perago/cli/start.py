@@ -89,7 +89,7 @@ def start(
     directory = Path.cwd()
     tasks = tasks_of(load_declarations(targets, directory))
     _check_tasks(tasks, settings)
-    require_spark_for(tasks)
+    require_spark_for(tasks, settings)
     batch = Batch(max_attempts=max_tasks) if once or max_tasks is not None else None
     with open_application(settings, create=True) as application:
         worker = _Start(application, tuple(targets), directory, tasks)

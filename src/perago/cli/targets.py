@@ -9,6 +9,7 @@ from pathlib import Path
 
 from perago.authoring import AnyTask, Declarations, load_pipeline, load_targets
 from perago.cli.session import Job
+from perago.settings import Settings
 
 
 def load_job(target: str, search_path: Path) -> Job:
@@ -25,9 +26,9 @@ def load_declarations(targets: Sequence[str], search_path: Path) -> Declarations
         return load_targets(targets, search_path)
 
 
-def require_spark_for(tasks: Sequence[AnyTask]) -> None:
+def require_spark_for(tasks: Sequence[AnyTask], settings: Settings) -> None:
     """Raise now, not in the middle of a run, where a task needs Spark and there is none."""
     from perago.bootstrap import describe_spark
 
     if any(task.needs_spark for task in tasks):
-        describe_spark()
+        describe_spark(settings)

@@ -167,11 +167,10 @@ class Settings(ConductorSettings, WorkerSettings):
         ),
     ] = "local"
     spark_remote: Annotated[
-        str | None,
+        SecretStr | None,
         Field(
             description="A Spark Connect server, such as `sc://host:15002`, to be used instead of "
-            "a Spark of the worker's own. It may hold a token: `sc://host/;token=…`.",
-            pattern="^sc://.",
+            "a Spark of the worker's own. It may hold a token: `sc://host/;token=…`."
         ),
     ] = None
     workspace_root_is_shared: Annotated[
@@ -246,6 +245,13 @@ class Settings(ConductorSettings, WorkerSettings):
     def _normalise_endpoint(cls, value: str | None) -> str | None:
         return None if value is None else normalise_lakefs(value)
 
+    @field_validator("spark_remote")
+    @classmethod
+    def _check_remote(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not value.get_secret_value().startswith("sc://"):
+            raise ValueError("must be the address of a Spark Connect server: sc://host:15002")
+        return value
+
     @field_validator("cache_max_bytes", "recycle_above_memory", mode="wrap")
     @classmethod
     def _explain_size(cls, value: object, parse: ValidatorFunctionWrapHandler) -> ByteSize | None:
@@ -278,14 +284,19 @@ class Settings(ConductorSettings, WorkerSettings):
         for name in ("lakefs_secret_access_key", "conductor_auth_secret"):
             if values[name] is not None:
                 values[name] = _NOT_SHOWN
-        if self.spark_remote is not None:
-            # Its parameters may hold a token.
-            values["spark_remote"] = self.spark_remote.partition("/;")[0]
+        values["spark_remote"] = self.spark_address
         values["spark_conf"] = {
             key: _NOT_SHOWN if _SECRET.search(key) else value
             for key, value in self.spark_conf.items()
         }
         return values
+
+    @property
+    def spark_address(self) -> str | None:
+        """The Spark Connect server, without its parameters: one of them may be a token."""
+        if self.spark_remote is None:
+            return None
+        return self.spark_remote.get_secret_value().partition("/;")[0]
 
     @property
     def attempts_root(self) -> Path:

@@ -1,21 +1,30 @@
-"""The flights pipeline, Spark and all, on a real Conductor and a real lakeFS."""
+"""The flights pipeline on a real Conductor and a real lakeFS, with every Spark that there is."""
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from pyarrow.dataset import dataset
 
 from examples.flights.source import open_table
+from perago.adapters.servers import ThrowawayLakeFS
 from perago.app.follow import RunRequest, start_run
-from perago.domain.ids import BranchName
+from perago.domain.ids import BranchName, CommitId
 from perago.domain.workflow import WorkflowStatus
 from tests.acceptance.command_line import steps_of
-from tests.acceptance.workers.site import Site
+from tests.acceptance.workers.site import Site, open_site
+from tests.conductor_server import SharedConductor
+from tests.spark_cluster import spark_cluster
+from tests.spark_connect import spark_connect_server
 
 pytestmark = [
     pytest.mark.conductor,
@@ -25,13 +34,71 @@ pytestmark = [
     pytest.mark.timeout(900),
 ]
 
+CLUSTER_CONF = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.memory": "512m",
+    "spark.sql.shuffle.partitions": "4",
+}
 WRITING_STEPS = ["ingest", "clean", "join", "features", "report"]
 
 
-@pytest.mark.parametrize("access", ["local", "direct"])
-def test_the_flights_pipeline_completes(
-    site: Site, tmp_path: Path, project_root: Path, s3a_jars: list[Path], access: str
+@pytest.fixture(scope="module")
+def local_tables(
+    conductor_server: SharedConductor,
+    lakefs_server: ThrowawayLakeFS,
+    tmp_path_factory: pytest.TempPathFactory,
+    project_root: Path,
+) -> dict[str, pa.Table]:
+    """The tables of a run on files that the worker brought to its machine."""
+    directory = tmp_path_factory.mktemp("local")
+    with open_site(conductor_server.endpoint, lakefs_server, directory / "site", "jobs") as site:
+        published = run_pipeline(site, project_root, {"PERAGO_SPARK_ACCESS": "local"})
+        exported = export(site, published, directory / "exported")
+    assert_delays_are_right(exported)
+    return read_tables(exported)
+
+
+@pytest.fixture(params=["one machine", "cluster", "connect server"])
+def spark(
+    request: pytest.FixtureRequest, tmp_path: Path, s3a_jars: list[Path]
+) -> Iterator[dict[str, str]]:
+    """Settings for a Spark that reads and writes the lake by itself."""
+    settings = {
+        "PERAGO_SPARK_ACCESS": "direct",
+        "PERAGO_SPARK_JARS": ",".join(map(str, s3a_jars)),  # the worker has a cache of its own
+    }
+    with ExitStack() as stack:
+        if request.param == "cluster":
+            cluster = stack.enter_context(spark_cluster(tmp_path / "cluster"))
+            settings["PERAGO_SPARK_MASTER"] = cluster.master
+            settings["PERAGO_SPARK_CONF"] = json.dumps(CLUSTER_CONF)
+        elif request.param == "connect server":
+            server = spark_connect_server(tmp_path / "connect", jars=s3a_jars)
+            settings["PERAGO_SPARK_REMOTE"] = stack.enter_context(server).remote
+        yield settings
+
+
+def test_the_flights_pipeline_makes_the_same_tables_everywhere(
+    site: Site,
+    spark: dict[str, str],
+    local_tables: dict[str, pa.Table],
+    tmp_path: Path,
+    project_root: Path,
 ) -> None:
+    published = run_pipeline(site, project_root, spark)
+
+    assert site.stagings() == [], "what is read below needs no staging branch"
+    tables = read_tables(export(site, published, tmp_path / "exported"))
+    assert tables.keys() == local_tables.keys()
+    for name, table in tables.items():
+        expected = local_tables[name]
+        assert table.schema.equals(expected.schema), name
+        assert sorted_rows(table).equals(sorted_rows(expected)), name
+
+
+def run_pipeline(site: Site, project_root: Path, spark: Mapping[str, str]) -> CommitId:
+    """Run it on a worker with these settings; every step's output is looked at."""
     site.register("flights")
     site.branch("flights")
     (pipeline,) = site.load("flights").pipelines
@@ -42,13 +109,8 @@ def test_the_flights_pipeline_completes(
         branch=BranchName("flights"),
     )
     paths = os.pathsep.join([str(project_root), os.environ.get("PYTHONPATH", "")])
-    jars = ",".join(map(str, s3a_jars))  # the worker has a cache of its own
-    variables = {
-        "PYTHONPATH": paths,
-        "PERAGO_SPARK_ACCESS": access,
-        "PERAGO_SPARK_JARS": jars,
-    }
-    with site.worker("-j", "2", module="flights", **variables) as worker:
+    # One executor: a Spark application that waits for its next task keeps a small cluster's cores.
+    with site.worker("-j", "1", module="flights", PYTHONPATH=paths, **spark) as worker:
         started = start_run(request, store=site.store, orchestrator=site.conductor)
         state = site.finish(site.note(started))
         assert worker.stop() == 0, worker.said
@@ -66,17 +128,41 @@ def test_the_flights_pipeline_completes(
         ref = next(published) if word in WRITING_STEPS else ref
         assert task.output.keys() == {"workspace", "result"}
         assert task.output["workspace"] == site.workspace("flights") | {"ref": ref}
-    assert_delays_are_right(site, tmp_path / "exported")
+    return ref
 
 
-def assert_delays_are_right(site: Site, place: Path) -> None:
-    """The published table holds what pandas finds in the raw data."""
-    exported = site.run("store", "export", f"{site.repository}@flights", str(place))
+def export(site: Site, commit: CommitId, place: Path) -> Path:
+    exported = site.run("store", "export", f"{site.repository}@{commit}", str(place))
     assert exported.code == 0, exported.err
+    return place
+
+
+def read_tables(exported: Path) -> dict[str, pa.Table]:
+    """Every Parquet table, by its path."""
+    roots = {root_of(path.parent) for path in exported.rglob("*.parquet")}
+    assert roots
+    return {
+        root.relative_to(exported).as_posix(): dataset(root, partitioning="hive").to_table()
+        for root in roots
+    }
+
+
+def root_of(directory: Path) -> Path:
+    """Without the directories of partitions."""
+    return root_of(directory.parent) if "=" in directory.name else directory
+
+
+def sorted_rows(table: pa.Table) -> pd.DataFrame:
+    frame: pd.DataFrame = table.to_pandas()
+    return frame.sort_values(list(frame.columns), ignore_index=True)
+
+
+def assert_delays_are_right(exported: Path) -> None:
+    """The published table holds what pandas finds in the raw data."""
     with open_table("flights") as stream:
         raw = pd.read_csv(stream)
     grouped = raw[raw.month <= 2].groupby("carrier")
-    (table,) = place.rglob("features/by_carrier")
+    (table,) = exported.rglob("features/by_carrier")
     found = parquet.read_table(table).to_pandas().set_index("carrier").sort_index()
     assert found.flights.equals(grouped.size())
     assert found.arrived.equals(grouped.arr_delay.count())

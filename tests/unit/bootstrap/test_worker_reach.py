@@ -64,12 +64,14 @@ def settings(**changes: Any) -> Settings:
         ({}, "mixed, tables"),
         ({"spark_access": "direct"}, "mixed"),
         ({"store": "embedded"}, "direct, mixed, tables"),
+        ({"spark_master": "local", "spark_remote": "sc://host/;token=x"}, "mixed, tables"),
     ],
 )
 def test_local_files_on_a_cluster_are_refused(changes: dict[str, Any], refused: str) -> None:
     with pytest.raises(SettingsError, match=f"^{refused}: the files would be on") as caught:
         require_files_in_reach(settings(**changes), ALL)
     assert "PERAGO_SPARK_ACCESS" in (caught.value.hint or "")
+    assert "token" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

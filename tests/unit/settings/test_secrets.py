@@ -17,6 +17,7 @@ ENVIRONMENT = {
     "PERAGO_LAKEFS_ENDPOINT": "http://127.0.0.1:8000",
     "PERAGO_LAKEFS_ACCESS_KEY_ID": "AKIA",
     "PERAGO_LAKEFS_SECRET_ACCESS_KEY": SECRET,
+    "PERAGO_SPARK_REMOTE": f"sc://spark.example.com:15002/;token={SECRET}",
 }
 
 
@@ -39,6 +40,7 @@ def test_the_secret_is_in_no_text_of_the_settings(settings: Settings) -> None:
         assert SECRET not in text
     assert shown["lakefs_secret_access_key"] == "(not shown)"
     assert shown["lakefs_access_key_id"] == "AKIA"
+    assert shown["spark_remote"] == "sc://spark.example.com:15002"
 
 
 def test_a_secret_that_was_not_given_is_shown_as_none(tmp_path: Path) -> None:
@@ -62,6 +64,7 @@ def test_the_secret_arrives_in_another_process(settings: Settings) -> None:
         {"PERAGO_LAKEFS_TIMEOUT_SECONDS": SECRET},
         {"PERAGO_SPARK_CONF": f'{{"fs.s3a.secret.key": {SECRET}'},
         {"PERAGO_STORE": SECRET},
+        {"PERAGO_SPARK_REMOTE": f"spark://host/;token={SECRET}"},
     ],
 )
 def test_the_traceback_of_a_bad_setting_quotes_no_value(

@@ -28,20 +28,20 @@ from perago.adapters.spark.s3a import S3A_CONF, S3Gateway
 from perago.adapters.spark.settings import SESSION_CONF
 from perago.adapters.spark.workspace import LocalSparkWorkspace
 from perago.domain.attempt import Attempt
-from perago.domain.errors import EnvironmentUnfitError, SettingsError
+from perago.domain.errors import EnvironmentUnfitError
 from perago.domain.ids import ExecutionId
 from perago.ports import DirectPlace, DirectStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession as AnySession
+    from pyspark.sql.connect.client.core import ChannelBuilder
     from pyspark.sql.connect.session import SparkSession
 
     from perago.adapters.spark.connect.operations import OpenOperations
 
 _LOG = logging.getLogger(__name__)
-_SCHEME = "sc://"
 _CLIENT_PACKAGES = ("grpc", "grpc_status", "google.rpc", "zstandard", "pandas")
-_ANSWER_SECONDS = 20.0
+_ANSWER_SECONDS = 10.0
 _SETTLE_SECONDS = 30.0
 _ABANDONED_SECONDS = 2.0
 """A query whose rows nobody fetches never says that it is over, interrupted or not."""
@@ -70,13 +70,6 @@ class ConnectSettings:
 
     remote: str = field(repr=False)
     conf: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not self.remote.startswith(_SCHEME):
-            raise SettingsError(
-                f"spark_remote begins with {_SCHEME}",
-                hint="such as PERAGO_SPARK_REMOTE=sc://spark.example.com:15002",
-            )
 
     @property
     def shown(self) -> str:
@@ -193,17 +186,18 @@ class ConnectSparkSessions:
             raise self._unfit(error) from None
         try:
             self._set_up(session, attempt, direct=direct)
-        except PySparkException as error:
+        except BaseException as error:
             session.stop()
             self._guard.closed(session_id)
-            raise self._unfit(error) from None
-        except BaseException:
-            session.stop()
-            self._guard.closed(session_id)
+            if isinstance(error, PySparkException):
+                raise self._unfit(error) from None
             raise
         return session, operations
 
     def _set_up(self, session: SparkSession, attempt: Attempt, *, direct: bool) -> None:
+        if direct and not self._is_known_fit:
+            _require_classes(session, self._settings.shown)
+            self._is_known_fit = True
         conf = {**SESSION_CONF, **(_DIRECT_CONF if direct else _LOCAL_CONF), **self._settings.conf}
         for name, value in conf.items():
             session.conf.set(name.removeprefix(_HADOOP_PREFIX), value)
@@ -213,10 +207,8 @@ class ConnectSparkSessions:
         if self._code is not None:
             self._code.send_by_value()
             archives = self._code.archives(self._scratch / "code")
-            session.addArtifacts(*map(str, archives), pyfile=True)
-        if direct and not self._is_known_fit:
-            _require_classes(session, self._settings.shown)
-        self._is_known_fit = self._is_known_fit or direct
+            if archives:
+                session.addArtifacts(*map(str, archives), pyfile=True)
 
     def _close(self, session: SparkSession, operations: OpenOperations) -> None:
         """End what still runs; how the body ended is not changed by this."""
@@ -264,6 +256,14 @@ def require_connect() -> None:
         )
 
 
+def require_server(settings: ConnectSettings) -> None:
+    """Raise unless this machine has the client of Spark Connect, and the server answers."""
+    require_connect()
+    from pyspark.sql.connect.client.core import DefaultChannelBuilder
+
+    _require_answer(DefaultChannelBuilder(settings.remote), settings.shown)
+
+
 def end_operations(session: SparkSession, operations: OpenOperations) -> None:
     """Interrupt all that a session does, and return when nothing of it can write any more."""
     began = time.monotonic()
@@ -283,11 +283,11 @@ def end_operations(session: SparkSession, operations: OpenOperations) -> None:
         time.sleep(_LOOK_SECONDS)
 
 
-def _require_answer(builder: object, shown: str) -> None:
+def _require_answer(builder: ChannelBuilder, shown: str) -> None:
     """Raise soon where nobody answers: a session would try again for ten minutes."""
     import grpc
 
-    channel = builder.toChannel()  # type: ignore[attr-defined]
+    channel = builder.toChannel()
     try:
         grpc.channel_ready_future(channel).result(timeout=_ANSWER_SECONDS)
     except grpc.FutureTimeoutError:

@@ -1,0 +1,281 @@
+"""What is different about a Spark Connect server: it is far away, and others use it too."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from threading import Thread
+from urllib.request import urlopen
+
+import pandas as pd
+import pytest
+from pydantic import BaseModel
+from pyspark.sql import SparkSession
+
+from perago import RetryPolicy, SparkWorkspace, TaskControls, WorkspaceSpec, task
+from perago.adapters.servers import ThrowawayLakeFS
+from perago.adapters.servers.processes import choose_free_port
+from perago.adapters.spark import ConnectSettings, ConnectSparkSessions
+from perago.domain.attempt import Attempt
+from perago.domain.errors import EnvironmentUnfitError
+from perago.domain.ids import ExecutionId, TaskId, WorkflowId
+from perago.domain.outcome import Failed
+from perago.domain.workspace import Prefix
+from perago.ports import DirectPlace
+from tests.integration.direct.lake import DirectLake, gateway_of
+from tests.spark_connect import ConnectServer, spark_connect_server
+
+pytestmark = [pytest.mark.lakefs, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+
+ONCE = TaskControls(retry=RetryPolicy(count=0))
+ATTEMPT = Attempt(
+    workflow_id=WorkflowId("w"), task_id=TaskId("t"), task_name="try", reference_name="try_1"
+)
+UI = re.compile(r"service 'SparkUI' on port (\d+)")
+PAGES = ("jobs/", "stages/", "storage/", "environment/", "executors/", "SQL/", "connect/")
+RESOURCES = ("jobs", "stages", "environment", "allexecutors", "sql?details=true")
+
+
+class Params(BaseModel):
+    what: str = ""
+
+
+class Result(BaseModel):
+    rows: int = 0
+
+
+def double(batches: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
+    """Of a module that imports Perago, which the server's Python does not have."""
+    for batch in batches:
+        yield times_two(batch)
+
+
+def times_two(batch: pd.DataFrame) -> pd.DataFrame:
+    return batch * 2
+
+
+def dawdle(batches: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
+    for batch in batches:
+        time.sleep(120)
+        yield batch
+
+
+def write_slowly(workspace: SparkWorkspace) -> None:
+    rows = workspace.spark.range(4)
+    rows.mapInPandas(dawdle, rows.schema).write.parquet(workspace.uri_out("late"))
+
+
+@task(
+    "go",
+    owner_email="data@example.com",
+    workspace=WorkspaceSpec("out", access="direct"),
+    controls=ONCE,
+)
+def go(workspace: SparkWorkspace, params: Params) -> Result:
+    match params.what:
+        case "straggle":
+            thread = Thread(target=write_slowly, args=[workspace], daemon=True)
+            thread.start()
+            time.sleep(3)
+            return Result()  # the thread's work has all cores
+        case "abandon":
+            next(workspace.spark.range(100_000).toLocalIterator())
+        case "current":
+            assert SparkSession.builder.getOrCreate() is workspace.spark
+        case "stop":
+            workspace.spark.stop()
+            return Result()
+        case _:
+            workspace.write(workspace.spark.range(10).mapInPandas(double, "id bigint"), "t")
+    return Result(rows=workspace.spark.range(3).count())
+
+
+def address_of_pages(server: ConnectServer) -> str:
+    found = UI.search(server.log.read_text(errors="replace"))
+    assert found is not None
+    return f"http://127.0.0.1:{found[1]}"
+
+
+def get(address: str) -> bytes:
+    with urlopen(address, timeout=30) as answer:
+        content: bytes = answer.read()
+        return content
+
+
+def resource(server: ConnectServer, name: str) -> bytes:
+    api = f"{address_of_pages(server)}/api/v1/applications"
+    (application,) = json.loads(get(api))
+    return get(f"{api}/{application['id']}/{name}")
+
+
+def test_functions_of_the_project_run_where_perago_is_not(lake: DirectLake) -> None:
+    published = lake.publish(go, Params())
+
+    assert lake.head == published
+    with lake.sessions.lease(ATTEMPT, ExecutionId(uuid.uuid4().hex), direct=True) as lease:
+        place = DirectPlace(
+            repository=lake.repository, ref=published, prefix=Prefix.parse("out"), staging=None
+        )
+        table = lease.direct_workspace(place, lake.store).read.parquet("t")
+        assert sorted(row["id"] for row in table.collect()) == list(range(0, 20, 2))
+
+
+def test_keys_are_in_nothing_that_the_server_shows_keeps_or_logs(
+    lake: DirectLake, server: ConnectServer, connect_place: Path
+) -> None:
+    lake.publish(go, Params())
+
+    pages = address_of_pages(server)
+    shown = {page: get(f"{pages}/{page}") for page in PAGES}
+    shown |= {name: resource(server, name) for name in RESOURCES}
+    events = list((connect_place / "events").iterdir())
+    shown |= {path.name: path.read_bytes() for path in [*events, server.log]}
+    assert events
+    assert any(lake.repository.encode() in content for content in shown.values())
+    assert b"go" in shown["connect/"], "the task's name is on the page of its session's work"
+    for name, content in shown.items():
+        assert lake.connection.secret_access_key.encode() not in content, name
+        assert lake.connection.access_key_id.encode() not in content, name
+
+
+def test_what_a_body_left_running_is_ended_before_its_changes_are_judged(
+    lake: DirectLake, server: ConnectServer
+) -> None:
+    before = lake.head
+    assert lake.publish(go, Params(what="straggle")) == before
+    assert running_jobs(server) == []
+
+
+def test_rows_that_nobody_fetches_keep_no_attempt(lake: DirectLake) -> None:
+    assert lake.publish(go, Params(what="abandon")) == lake.head
+
+
+def test_the_current_session_is_the_attempts(lake: DirectLake) -> None:
+    assert lake.publish(go, Params(what="current")) == lake.head
+
+
+def test_a_body_that_stopped_its_session_is_told_so_and_the_next_has_one(lake: DirectLake) -> None:
+    attempted = lake.attempt(go, Params(what="stop"))
+    assert isinstance(attempted.outcome, Failed)
+    assert "the body stopped its Spark session" in attempted.outcome.reason
+    assert lake.publish(go, Params()) == lake.head
+
+
+def test_a_session_without_keys_reads_nothing_that_another_opened(
+    lake: DirectLake, server: ConnectServer, tmp_path: Path
+) -> None:
+    head = lake.publish(go, Params())
+    keyless = ConnectSparkSessions(ConnectSettings(remote=server.remote), tmp_path)
+    with keyless.lease(ATTEMPT, ExecutionId("1"), direct=True) as lease:
+        for name, value in {
+            "access.key": "AKIANOBODY",
+            "secret.key": "nothing",
+            "endpoint": lake.connection.endpoint,
+            "path.style.access": "true",
+        }.items():
+            lease.session.conf.set(f"fs.s3a.bucket.{lake.repository}.{name}", value)
+        with pytest.raises(Exception, match=r"AccessDenied|Forbidden|403"):
+            lease.session.read.parquet(f"s3a://{lake.repository}/{head}/out/t").count()
+    keyless.stop()
+
+
+def test_local_files_are_read_and_written_where_the_server_sees_them(
+    sessions: ConnectSparkSessions, tmp_path: Path
+) -> None:
+    into, out = tmp_path / "in", tmp_path / "out"
+    for place in (into, out):
+        place.mkdir()
+        (place / "a.csv").write_text("id\n1\n2\n")
+    with sessions.lease(ATTEMPT, ExecutionId("2")) as lease:
+        workspace = lease.workspace(into, out)
+        workspace.write(workspace.read.csv("a.csv", header=True), "t", sort_by=["id"])
+        assert workspace.read_staged.parquet("t").count() == 2
+    names = sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
+    assert names == ["a.csv", "t/part-00000.snappy.parquet"]
+
+
+def running_jobs(server: ConnectServer) -> list[object]:
+    found: list[object] = json.loads(resource(server, "jobs?status=running"))
+    return found
+
+
+KILLED = """
+import sys
+from pathlib import Path
+
+from perago.adapters.spark import ConnectSettings, ConnectSparkSessions
+from perago.domain.attempt import Attempt
+from perago.domain.ids import ExecutionId, TaskId, WorkflowId
+
+attempt = Attempt(
+    workflow_id=WorkflowId("w"), task_id=TaskId("t"), task_name="try", reference_name="try_1"
+)
+sessions = ConnectSparkSessions(ConnectSettings(remote=sys.argv[1]), Path(sys.argv[2]))
+with sessions.lease(attempt, ExecutionId("1")) as lease:
+    lease.session.range(0, 10**13, 1, 4).selectExpr("sum(id * id % 7)").collect()
+"""
+
+
+def test_what_a_killed_process_had_begun_is_ended(server: ConnectServer, tmp_path: Path) -> None:
+    """The server alone would go on for minutes."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, server.remote, str(tmp_path)], start_new_session=True
+    )
+    try:
+        wait_until(lambda: bool(running_jobs(server)))
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    wait_until(lambda: not running_jobs(server))
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_server_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
+    remote = f"sc://127.0.0.1:{choose_free_port()}"
+    sessions = ConnectSparkSessions(ConnectSettings(remote=f"{remote}/;token=hidden"), tmp_path)
+    told = f"no Spark Connect server answers at {remote}\n"
+    with (
+        pytest.raises(EnvironmentUnfitError, match=told),
+        sessions.lease(ATTEMPT, ExecutionId("1")),
+    ):
+        pass
+
+
+def test_a_setting_of_the_server_itself_is_refused(server: ConnectServer, tmp_path: Path) -> None:
+    settings = ConnectSettings(remote=server.remote, conf={"spark.driver.memory": "2g"})
+    sessions = ConnectSparkSessions(settings, tmp_path)
+    with (
+        pytest.raises(EnvironmentUnfitError, match=r"gave no session: .*spark\.driver\.memory"),
+        sessions.lease(ATTEMPT, ExecutionId("1")),
+    ):
+        pass
+    sessions.stop()
+
+
+def test_a_server_without_the_jars_is_told_so(
+    lakefs_server: ThrowawayLakeFS, tmp_path: Path
+) -> None:
+    with spark_connect_server(tmp_path / "server") as bare:
+        sessions = ConnectSparkSessions(
+            ConnectSettings(remote=bare.remote), tmp_path, gateway=gateway_of(lakefs_server)
+        )
+        with (
+            pytest.raises(EnvironmentUnfitError, match=r"lacks a jar .*S3AFileSystem"),
+            sessions.lease(ATTEMPT, ExecutionId("1"), direct=True),
+        ):
+            pass
+        sessions.stop()
