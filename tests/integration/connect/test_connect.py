@@ -11,6 +11,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from urllib.request import urlopen
@@ -18,6 +19,7 @@ from urllib.request import urlopen
 import pandas as pd
 import pytest
 from pydantic import BaseModel
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from perago import RetryPolicy, SparkWorkspace, TaskControls, WorkspaceSpec, task
@@ -70,7 +72,8 @@ def dawdle(batches: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
 
 def write_slowly(workspace: SparkWorkspace) -> None:
     rows = workspace.spark.range(4)
-    rows.mapInPandas(dawdle, rows.schema).write.parquet(workspace.uri_out("late"))
+    with suppress(PySparkException):  # it is told to end
+        rows.mapInPandas(dawdle, rows.schema).write.parquet(workspace.uri_out("late"))
 
 
 @task(
