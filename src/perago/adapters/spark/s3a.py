@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from perago.domain.errors import EnvironmentUnfitError
 from perago.domain.ids import RepositoryName
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
 
 S3A_CONF = {
@@ -63,12 +65,32 @@ class S3Gateway:
         return {f"fs.s3a.bucket.{repository}.{name}": value for name, value in options.items()}
 
 
+_NEEDED_CLASSES = (
+    "org.apache.hadoop.fs.s3a.S3AFileSystem",
+    "software.amazon.awssdk.services.s3.S3Client",
+    "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol",
+)
+"""One of each kind of jar: Hadoop's S3A, the SDK below it, and the committers above it."""
+
+
 def open_repository(context: SparkContext, gateway: S3Gateway, repository: RepositoryName) -> None:
     """Let Spark reach a repository; what else was set in Hadoop's configuration stays."""
     hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
+    _require_classes(hadoop)
     with _silent_py4j():
         for name, value in gateway.hadoop_conf(repository).items():
             hadoop.set(name, value)
+
+
+def _require_classes(hadoop: JavaObject) -> None:
+    """Raise now for jars that are not there: a body would get a Java trace at its first read."""
+    missing = [name for name in _NEEDED_CLASSES if hadoop.getClassByNameOrNull(name) is None]
+    if missing:
+        raise EnvironmentUnfitError(
+            f"Spark lacks jars that direct workspaces need: there is no class {missing[0]}",
+            hint="unset PERAGO_SPARK_JARS to have them got from Maven Central once, or name all of "
+            "them; `none` is for a Spark that has them",
+        )
 
 
 @contextmanager
