@@ -1,7 +1,7 @@
-"""A cluster that takes an application and gives it nothing to run on.
+"""A cluster that refuses an application, or takes it and gives it nothing to run on.
 
-Spark itself waits for ever then, and says so in its log alone. An attempt that fails can be retried
-elsewhere or later, and says why.
+In the latter case Spark itself waits for ever, and says so in its log alone. An attempt that fails
+can be retried elsewhere or later, and says why.
 """
 
 from __future__ import annotations
@@ -21,7 +21,19 @@ _PATIENCE = "300s"
 _WARN_SECONDS = 15.0
 _LOOK_SECONDS = 0.1
 _DRIVER_ALONE = 1
+_STOPPED = "stopped SparkContext"
 _LOG = logging.getLogger(__name__)
+
+
+def explain_refusal(master: str, reason: str) -> str:
+    """Say what a start that failed means where Spark's own words do not.
+
+    A cluster that does not answer, or turns an application down, has the context stopped while it
+    is being made: all that its maker hears is that somebody stopped it.
+    """
+    if _STOPPED not in reason:
+        return reason
+    return f"the cluster {master} did not answer, or turned it down ({reason})"
 
 
 def require_executor(context: SparkContext) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perago.adapters.localfs.java import JavaInstallation
-from perago.adapters.spark.cluster import require_executor
+from perago.adapters.spark.cluster import explain_refusal, require_executor
 from perago.adapters.spark.settings import LOG_CONFIGURATION_NAME, select_launch_conf
 from perago.domain.errors import EnvironmentUnfitError
 
@@ -152,7 +152,7 @@ def start_jvm(
             jvm = SparkJvm(gateway, context, SparkSession(context))
     except (Py4JError, PySparkException) as error:
         # Read now: a Java error is asked for its text, and nobody answers once the JVM is gone.
-        reason = _reason(error)
+        reason = explain_refusal(conf.get("spark.master", ""), _reason(error))
         if gateway is not None:
             end_gateway(gateway)
         _set_pyspark(None, None, None)
