@@ -202,5 +202,5 @@ def test_a_spark_without_the_jars_says_which_class_it_lacks(
     ):
         before = lake.put({"out/old.csv": b"id\n1\n"})
         attempted = lake.attempt(act, Params())
-        attempted.assert_failed(EnvironmentUnfitError, Phase.BODY, "no class", lacks)
+        attempted.assert_failed(EnvironmentUnfitError, Phase.PREPARE, "no class", lacks)
         assert lake.head == before

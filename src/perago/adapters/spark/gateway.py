@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from perago.adapters.localfs.java import JavaInstallation
 from perago.adapters.spark.cluster import explain_refusal, require_executor
+from perago.adapters.spark.s3a import require_s3a
 from perago.adapters.spark.settings import LOG_CONFIGURATION_NAME, select_launch_conf
 from perago.domain.errors import EnvironmentUnfitError
 
@@ -161,6 +162,7 @@ def start_jvm(
             hint="check the Spark settings" + (f"; its own log is {log}" if log else ""),
         ) from None
     try:
+        require_s3a(context, conf)
         require_executor(context)
     except (Py4JError, OSError, EnvironmentUnfitError):
         jvm.stop()

@@ -7,7 +7,7 @@ set through Spark is in its event log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -17,9 +17,9 @@ from perago.domain.errors import EnvironmentUnfitError
 from perago.domain.ids import RepositoryName
 
 if TYPE_CHECKING:
-    from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
 
+_PROTOCOL = "spark.sql.sources.commitProtocolClass"
 S3A_CONF = {
     # The committer that is right for S3: files become visible when the job commits, without a
     # rename, and a job that fails or is killed leaves nothing to be seen.
@@ -27,9 +27,7 @@ S3A_CONF = {
     "spark.hadoop.mapreduce.outputcommitter.factory.scheme.s3a": (
         "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
     ),
-    "spark.sql.sources.commitProtocolClass": (
-        "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol"
-    ),
+    _PROTOCOL: "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol",
     "spark.sql.parquet.output.committer.class": (
         "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter"
     ),
@@ -76,14 +74,20 @@ _NEEDED_CLASSES = (
 def open_repository(context: SparkContext, gateway: S3Gateway, repository: RepositoryName) -> None:
     """Let Spark reach a repository; what else was set in Hadoop's configuration stays."""
     hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
-    _require_classes(hadoop)
     with _silent_py4j():
         for name, value in gateway.hadoop_conf(repository).items():
             hadoop.set(name, value)
 
 
-def _require_classes(hadoop: JavaObject) -> None:
-    """Raise now for jars that are not there: a body would get a Java trace at its first read."""
+def require_s3a(context: SparkContext, conf: Mapping[str, str]) -> None:
+    """Raise for jars that are not there, where settings name what is in them.
+
+    Before a session does anything: one whose settings name a class that is not there cannot tell
+    its own errors, and pyspark tries for minutes.
+    """
+    if conf.get(_PROTOCOL) != S3A_CONF[_PROTOCOL]:
+        return  # local workspaces, or a user who knows better
+    hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
     missing = [name for name in _NEEDED_CLASSES if hadoop.getClassByNameOrNull(name) is None]
     if missing:
         raise EnvironmentUnfitError(
