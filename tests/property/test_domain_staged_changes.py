@@ -1,12 +1,20 @@
 """Laws of what is kept of a body's own writes."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perago.domain.errors import UnpublishableFileError
+from perago.domain.errors import UnmappableObjectError, UnpublishableFileError
 from perago.domain.ids import ObjectPath
 from perago.domain.staged_changes import ChangeKind, ObjectChange, is_stray, judge_changes
-from perago.domain.workspace import ACTIONS_DIRECTORY, Prefix, explain_unsafe_path
+from perago.domain.workspace import (
+    ACTIONS_DIRECTORY,
+    ObjectEntry,
+    Prefix,
+    explain_unsafe_path,
+    is_reserved,
+    map_objects,
+)
 from perago.testing.strategies import object_names, prefixes
 
 
@@ -17,7 +25,8 @@ def changes_to(names: st.SearchStrategy[ObjectPath]) -> st.SearchStrategy[list[O
         kind=st.sampled_from(ChangeKind),
         size=st.integers(min_value=0, max_value=3),
     )
-    return st.lists(change, max_size=8, unique_by=lambda one: one.path)
+    found = st.lists(change, max_size=8, unique_by=lambda one: one.path)
+    return found.map(lambda changes: sorted(changes, key=lambda one: one.path))
 
 
 @st.composite
@@ -40,6 +49,7 @@ def test_every_change_is_kept_removed_or_refused(case: tuple[Prefix, list[Object
     for change in kept:
         assert prefix.contains(change.path)
         assert not change.path.startswith(ACTIONS_DIRECTORY)
+        assert not is_reserved(prefix.relative(change.path))
         if change.kind is not ChangeKind.REMOVED:
             relative = prefix.relative(change.path)
             assert explain_unsafe_path(relative.removesuffix("/")) is None
@@ -57,3 +67,22 @@ def test_nothing_is_left_to_remove_once_the_strays_are_gone(
     again = judge_changes([one for one in changes if one.path not in judged.strays], prefix)
     assert again.strays == ()
     assert (again.kept, again.fingerprint) == (judged.kept, judged.fingerprint)
+
+
+NAMES = st.lists(st.sampled_from(["a", "b", "a-", "a.b"]), min_size=1, max_size=3).map("/".join)
+
+
+@given(changes_to(NAMES.map(ObjectPath)))
+def test_what_is_kept_can_be_laid_out_as_files(changes: list[ObjectChange]) -> None:
+    entries = [
+        ObjectEntry(path=change.path, size=change.size, checksum="")
+        for change in changes
+        if change.kind is not ChangeKind.REMOVED
+    ]
+    try:
+        map_objects(Prefix(), entries)
+    except UnmappableObjectError:
+        with pytest.raises(UnpublishableFileError):
+            judge_changes(changes, Prefix())
+    else:
+        judge_changes(changes, Prefix())

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from perago.app.attempt_scope import AttemptScope, refuse_violations
 from perago.app.publish import StagedChanges
 from perago.authoring import WorkspaceSpec
-from perago.domain.errors import StagingChangedError
+from perago.domain.errors import StagingChangedError, UnpublishableFileError
 from perago.domain.guardrail import Guardrail
 from perago.domain.ids import BranchName, CommitId
 from perago.domain.outcome import Phase
@@ -41,6 +41,11 @@ class DirectWorkspaceFlow:
         scope = self._scope
         with self._spark_use:
             with scope.phases.phase(Phase.PREPARE):
+                # Nothing of the workspace goes there. By its marker the next start of a worker
+                # that was killed tells who died, instead of waiting for the end of a lease.
+                scope.leftovers.directory = scope.ports.directories.create(
+                    scope.attempt, scope.execution_id
+                )
                 lease = scope.ports.spark.lease(scope.attempt, scope.execution_id, direct=True)
                 self._spark = self._spark_use.enter_context(lease)
             scope.hit(Failpoint.PREPARED)
@@ -105,7 +110,22 @@ class DirectWorkspaceFlow:
         judged = judge_changes(changes, self._spec.prefix)
         if judged.strays:
             self._store.remove_staged(self._ref.repository, staging, judged.strays)
+        self._refuse_dirty_target()
         return judged
+
+    def _refuse_dirty_target(self) -> None:
+        """See that nothing lies on the target by itself: the key of a body would let it."""
+        # No merge could be made into it, but a body that wrote nothing else would pass unseen.
+        target = self._ref.branch
+        change = next(self._store.staged_changes(self._ref.repository, target), None)
+        if change is not None:
+            raise UnpublishableFileError(
+                f"the branch {target!r} itself has uncommitted changes, such as {change.path!r}",
+                path=change.path,
+                hint="a body writes below workspace.uri_out(), never to the branch that it is "
+                "published to; see who wrote that, and reset or commit it by hand: until then "
+                "nothing can be published there",
+            )
 
     def _judge_commit(self, commit: CommitId, judged: JudgedChanges) -> None:
         """See that the commit holds what was judged, and nothing that came in between."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,7 +10,9 @@ from perago.app.attempt_scope import AttemptScope, refuse_violations
 from perago.app.checkout import Checkout, LocalChanges, check_out
 from perago.app.publish import Publisher, StagedChanges
 from perago.authoring import WorkspaceKind, WorkspaceSpec
+from perago.authoring.guardrails import takes_spark_workspace
 from perago.domain.changes import ChangeCount
+from perago.domain.guardrail import Guardrail
 from perago.domain.ids import CommitId
 from perago.domain.outcome import Phase
 from perago.domain.workspace import WorkspaceRef
@@ -29,10 +31,9 @@ class LocalWorkspaceFlow:
     @contextmanager
     def opened(self) -> Iterator[None]:
         scope = self._scope
-        self._checkout = checkout = self._check_out()
+        self._checkout = self._check_out()
         with scope.phases.phase(Phase.PRE_CHECK):
-            found = scope.ports.guardrails.violations(self._spec.pre, checkout.directory.files)
-            refuse_violations(found, before_body=True)
+            refuse_violations(self._violations(self._spec.pre), before_body=True)
         scope.hit(Failpoint.PRE_CHECKED)
         yield
 
@@ -43,7 +44,7 @@ class LocalWorkspaceFlow:
 
     def for_body(self, spark: SparkLease | None) -> Path | SparkWorkspace:
         directory = self._opened.directory
-        if spark is None or self._scope.task.body.workspace_kind is not WorkspaceKind.SPARK:
+        if spark is None or not self._is_spark:
             return directory.files
         before = directory.copy_input() if self._needs_input_copy else directory.files
         return spark.workspace(before, directory.files)
@@ -51,11 +52,22 @@ class LocalWorkspaceFlow:
     def finish(self) -> CommitId:
         scope = self._scope
         with scope.phases.phase(Phase.POST_CHECK):
-            files = self._opened.directory.files
-            found = scope.ports.guardrails.violations(self._spec.post, files)
-            refuse_violations(found, before_body=False)
+            refuse_violations(self._violations(self._spec.post), before_body=False)
         scope.hit(Failpoint.POST_CHECKED)
         return self._ref.ref if self._spec.read_only else self._publish()
+
+    def _violations(self, guardrails: Sequence[Guardrail]) -> list[str]:
+        scope, files = self._scope, self._opened.directory.files
+        # For a task on a Path, Spark is not started for a check: it is told what it would get.
+        on_spark = [one for one in guardrails if self._is_spark and takes_spark_workspace(one)]
+        on_files = [one for one in guardrails if one not in on_spark]
+        found = scope.ports.guardrails.violations(on_files, files)
+        if on_spark:
+            # A lease of their own: what a body did to its session changes nothing for them.
+            with scope.ports.spark.lease(scope.attempt, scope.execution_id) as lease:
+                view = lease.workspace(files, files)
+                found += scope.ports.spark_guardrails.violations(on_spark, view)
+        return found
 
     def _check_out(self) -> Checkout:
         scope = self._scope
@@ -78,8 +90,11 @@ class LocalWorkspaceFlow:
     @property
     def _needs_input_copy(self) -> bool:
         """Whether the body must see the input ref beside what it writes."""
-        is_spark = self._scope.task.body.workspace_kind is WorkspaceKind.SPARK
-        return is_spark and not self._spec.read_only
+        return self._is_spark and not self._spec.read_only
+
+    @property
+    def _is_spark(self) -> bool:
+        return self._scope.task.body.workspace_kind is WorkspaceKind.SPARK
 
     @property
     def _opened(self) -> Checkout:

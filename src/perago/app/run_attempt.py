@@ -181,8 +181,15 @@ class AttemptRun:
                 spark=spark.session if spark is not None else None,
                 context=self._context(task_input),
             )
-        except Exception:
-            raise
+        except Exception as error:
+            if isinstance(error, PeragoError) or spark is None or spark.is_usable:
+                raise
+            # All that its author would read otherwise is that some connection was refused.
+            raise TaskFailed(
+                f"Spark was stopped or died under the body: {describe_error(error)}",
+                hint="the executor's log has Spark's own last words; one that was killed may have "
+                "run out of memory (spark_memory_mb); a body never calls spark.stop()",
+            ) from error
         except BaseException as error:
             # `sys.exit()`, a cancelled coroutine and the like end the body, never the executor.
             raise TaskFailed(f"the body raised {describe_error(error)}") from error

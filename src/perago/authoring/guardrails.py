@@ -5,6 +5,7 @@ Each function makes a value of `perago.domain.guardrail`; nothing is looked at h
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -101,3 +102,19 @@ def _as_guardrail(check: Check, side: str) -> Guardrail:
         f"WorkspaceSpec({side}=...) holds {check!r}, which is not a guardrail",
         hint='use require_file("a.csv") and its like, or a function that takes the directory',
     )
+
+
+def takes_spark_workspace(guardrail: Guardrail) -> bool:
+    """Whether it is a check of the author's own that asks for Spark."""
+    return isinstance(guardrail, Custom) and annotation_of(guardrail).endswith("SparkWorkspace")
+
+
+def annotation_of(guardrail: Custom) -> str:
+    """What its first parameter is annotated with; a check without annotations takes anything."""
+    try:
+        parameters = inspect.signature(guardrail.check).parameters.values()
+    except (TypeError, ValueError):
+        return ""
+    first = next(iter(parameters), None)
+    found = first.annotation if first is not None else ""
+    return found if isinstance(found, str) else str(getattr(found, "__name__", ""))

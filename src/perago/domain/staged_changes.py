@@ -2,7 +2,8 @@
 
 In a direct workspace nobody stands between the body and the branch: it has whatever its writers
 left there, and whatever the body wrote by itself. Invariant: what is kept lies below the prefix, is
-nothing that only the writer needed, and has a name that a local file can have.
+nothing that only the writer needed, has a name that a local file can have, and no file of it is a
+directory of another.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ def judge_changes(changes: Iterable[ObjectChange], prefix: Prefix) -> JudgedChan
     """
     strays: list[ObjectPath] = []
     written = deleted = 0
+    above: list[ObjectPath] = []
     seen = hashlib.sha256()
     for change in changes:
         if is_stray(change, prefix):
@@ -75,6 +77,7 @@ def judge_changes(changes: Iterable[ObjectChange], prefix: Prefix) -> JudgedChan
             deleted += 1
         else:
             written += 1
+            _refuse_file_above(change.path, above)
         mark = f"{change.kind}\0{change.path}\0{change.size}\0"
         seen.update(mark.encode("utf-8", "backslashreplace"))
     return JudgedChanges(
@@ -112,6 +115,12 @@ def _refuse_unpublishable(change: ObjectChange, prefix: Prefix) -> None:
             path=path,
             hint="write below workspace.uri_out(), or widen the task's prefix",
         )
+    if is_reserved(prefix.relative(path)):
+        raise UnpublishableFileError(
+            f"the body {_done(change)} {path}, a name that is Perago's own",
+            path=path,
+            hint="leave it as it is: no task sees it, and none may change it",
+        )
     reason = _explain_unusable(prefix.relative(path), change.size)
     if change.kind is not ChangeKind.REMOVED and reason is not None:
         raise UnpublishableFileError(
@@ -119,6 +128,26 @@ def _refuse_unpublishable(change: ObjectChange, prefix: Prefix) -> None:
             path=path,
             hint="write it under a plain name",
         )
+
+
+def _refuse_file_above(path: ObjectPath, above: list[ObjectPath]) -> None:
+    """Refuse a path below a file; `above` are those before it whose names begin it, in order.
+
+    `a-b` comes between `a` and `a/b`, so the last one alone would not do; but whatever begins a
+    later path begins all in between.
+    """
+    while above and not path.startswith(above[-1]):
+        above.pop()
+    for file in above:
+        if path.startswith(f"{file}/"):
+            raise UnpublishableFileError(
+                f"the body wrote {file!r} and, below it, {path!r}: a file cannot be a directory "
+                "too, so no task could check them out again",
+                path=path,
+                hint="give one of them another name",
+            )
+    if not path.endswith("/"):
+        above.append(path)
 
 
 def _explain_unusable(relative: str, size: int) -> str | None:

@@ -16,8 +16,8 @@ class DirectStore(WorkspaceStore, Protocol):
     """A workspace store with an open staging area per branch.
 
     What others write to a branch through the store's data plane is there for all readers of that
-    branch, in no commit, until `commit_staged`. Meant for staging branches alone: nobody else reads
-    those. All listings come in the order of the paths' UTF-8 bytes.
+    branch, in no commit, until `commit_staged`. Only staging branches are changed here: nobody else
+    reads those. All listings come in the order of the paths' UTF-8 bytes.
     """
 
     def list_staged(

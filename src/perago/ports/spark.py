@@ -99,6 +99,11 @@ class SparkLease(Protocol):
         """A session of its own: no temporary view, setting or cached table of another attempt."""
         ...
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether Spark still answers: not once a body stopped it, or it died."""
+        ...
+
     def workspace(self, input_directory: Path, output_directory: Path) -> SparkWorkspace:
         """A workspace over two local directories."""
         ...

@@ -19,9 +19,11 @@ SITE_VARIABLE = "TESTS_SITE"
 """Set for a site's workers; everything that they start inherits it."""
 
 
-def wait_until(condition: Callable[[], object], what: str) -> None:
+def wait_until(
+    condition: Callable[[], object], what: str, within: float = PATIENCE_SECONDS
+) -> None:
     """Look again and again until it is so."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + within
     while not condition():
         assert time.monotonic() < deadline, f"never: {what}"
         time.sleep(0.05)

@@ -23,7 +23,12 @@ from perago.domain.outcome import JsonObject
 from perago.domain.publication import Commit
 from perago.domain.workflow import TaskState, WorkflowState, WorkflowStatus
 from tests.acceptance.command_line import PERAGO, CommandLine, Ended
-from tests.acceptance.workers.processes import SITE_VARIABLE, WorkerProcess, wait_until
+from tests.acceptance.workers.processes import (
+    PATIENCE_SECONDS,
+    SITE_VARIABLE,
+    WorkerProcess,
+    wait_until,
+)
 from tests.integration.lakefs.stranger import Stranger
 from tests.lakefs_server import connection_to, settings_of
 
@@ -135,9 +140,9 @@ class Site:
         with urlopen(request, timeout=30) as response:
             assert response.status == 200
 
-    def finish(self, workflow: WorkflowId) -> WorkflowState:
+    def finish(self, workflow: WorkflowId, within: float = PATIENCE_SECONDS) -> WorkflowState:
         """Wait until an instance is over."""
-        wait_until(lambda: self._is_over(workflow), f"workflow {workflow} is over")
+        wait_until(lambda: self._is_over(workflow), f"workflow {workflow} is over", within)
         return self.state(workflow)
 
     def _is_over(self, workflow: WorkflowId) -> bool:
@@ -150,9 +155,11 @@ class Site:
         self.decide(workflow)
         return False
 
-    def complete(self, workflows: Sequence[WorkflowId]) -> list[WorkflowState]:
-        """Wait until all instances are over; none may have failed."""
-        states = [self.finish(workflow) for workflow in workflows]
+    def complete(
+        self, workflows: Sequence[WorkflowId], within: float = PATIENCE_SECONDS
+    ) -> list[WorkflowState]:
+        """Wait until all instances are over, each so long; none may have failed."""
+        states = [self.finish(workflow, within) for workflow in workflows]
         for state in states:
             assert state.status is WorkflowStatus.COMPLETED, (state.name, state.reason)
         return states
@@ -196,7 +203,8 @@ class Site:
         assert last.status is AttemptStatus.COMPLETED
         assert last.output["workspace"] == self.workspace(branch) | {"ref": commit.id}
         (written,) = self.files(branch, "out/")
-        assert self.read(branch, written) == f"{text} {last.attempt.retry_count}"
+        assert self.read(branch, written).rstrip("\n") == f"{text} {last.attempt.retry_count}"
+        assert self.files(branch, "") == [*INPUT, written], "no stray object"
         done = [task for task in state.tasks if task.status is AttemptStatus.COMPLETED]
         assert done == [last]
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import pytest
 
 from perago.domain.attempt import AttemptStatus
-from perago.domain.ids import WorkflowId
-from perago.domain.workflow import WorkflowState
 from perago.ports import Failpoint
+from tests.acceptance.workers.aftermath import (
+    assert_leftovers_are_collectable,
+    assert_outcome,
+)
 from tests.acceptance.workers.moments import (
     AFTER_REPORT,
     MERGE,
@@ -21,7 +23,7 @@ from tests.acceptance.workers.moments import (
     wait_until_stopped,
 )
 from tests.acceptance.workers.processes import processes_of_site, wait_until
-from tests.acceptance.workers.site import MAIN, Site
+from tests.acceptance.workers.site import Site
 
 pytestmark = [pytest.mark.conductor, pytest.mark.lakefs, pytest.mark.timeout(900)]
 
@@ -95,23 +97,3 @@ def test_a_worker_is_killed_whole_at_one_moment(site: Site, moment: Moment) -> N
     assert_outcome(site, moment, state)
     assert worker.attempt_directories == []
     assert_leftovers_are_collectable(site, {moment: workflow})
-
-
-def assert_outcome(site: Site, moment: Moment, state: WorkflowState) -> None:
-    """One commit on the input ref; none where the last attempt changed nothing."""
-    if moment.publishes:
-        site.assert_published_once(state, moment.name)
-    else:
-        assert site.history(moment.name) == []
-        assert state.tasks[-1].output["workspace"] == site.workspace(moment.name)
-
-
-def assert_leftovers_are_collectable(site: Site, started: dict[Moment, WorkflowId]) -> None:
-    """Staging branches are hidden from people, and `perago gc` removes them all."""
-    names = sorted([MAIN, *(moment.name for moment in started)])
-    assert [branch.name for branch in site.store.branches(site.repository)] == names
-    left = site.stagings()
-    collected = site.run("gc", "--staging", site.repository)
-    assert collected.code == 0, collected.err
-    assert f"removed {len(left)} staging" in collected.out
-    assert site.stagings() == []

@@ -20,10 +20,11 @@ from perago.app.attempt_ports import AttemptPorts
 from perago.authoring import AnyTask
 from perago.domain.access import Access
 from perago.domain.attempt import Attempt
-from perago.domain.errors import EnvironmentUnfitError
+from perago.domain.errors import EnvironmentUnfitError, TaskTerminalError
 from perago.domain.guardrail import Guardrail
 from perago.domain.ids import BranchName, ExecutionId, ObjectPath
 from perago.domain.outcome import Completed, Failed, Phase, TerminalFailure
+from perago.domain.workspace import MARKER_NAME
 from perago.ports import DirectPlace, DirectStore, Failpoint
 from perago.testing import TaskEnvironment, TaskRun
 from perago.testing.environment import Fault
@@ -54,12 +55,17 @@ class FakeSpark:
 
     heard: list[str] = field(default_factory=list)
     settling: Callable[[], None] = lambda: None
+    is_usable: bool = True
+    starting: Callable[[], Exception | None] = lambda: None
 
     @contextmanager
     def lease(
         self, attempt: Attempt, execution_id: ExecutionId, *, direct: bool = False
     ) -> Iterator[FakeSpark]:
         del attempt, execution_id
+        error = self.starting()
+        if error is not None:
+            raise error
         self.heard.append("lease" if direct else "local lease")
         yield self
         self.heard.append("give back")
@@ -179,7 +185,22 @@ def test_what_the_body_wrote_is_published(env: DirectEnvironment) -> None:
     assert env.stagings == []
     assert env.fake.heard == ["lease", "settle", "give back"]
     assert Phase.DOWNLOAD not in run.phases
-    assert env.leftovers == [], "it has no local directory"
+    assert env.leftovers == []
+
+
+def test_a_marker_tells_who_runs_for_as_long_as_the_attempt_does(env: DirectEnvironment) -> None:
+    seen: dict[Failpoint, list[list[str]]] = {}
+
+    def look(point: Failpoint) -> Fault:
+        return lambda: seen.update(
+            {point: [sorted(path.name for path in one.iterdir()) for one in env.leftovers]}
+        )
+
+    points = (Failpoint.PREPARED, Failpoint.BODY_DONE, Failpoint.STAGING_REMOVED, Failpoint.CLEANED)
+    env.run(plain, Params(), at={point: look(point) for point in points})
+
+    marked = [[MARKER_NAME, "files"]]
+    assert [seen[point] for point in points] == [marked, marked, marked, []]
 
 
 def test_the_branch_is_there_before_the_body_and_spark_is_given_back_before_the_publication(
@@ -218,6 +239,21 @@ def test_strays_are_removed_and_alone_are_no_change(env: DirectEnvironment) -> N
 @pytest.mark.parametrize("path", ["elsewhere/x", "_lakefs_actions/hook.yaml", "out/a//b"])
 def test_what_may_not_be_written_fails_the_attempt(env: DirectEnvironment, path: str) -> None:
     assert path in failed(env.run(plain, Params(writes=["out/fine", path])), Phase.DIFF)
+    assert env.stagings == []
+
+
+@pytest.mark.parametrize("writes", [["out/fine"], []], ids=["and to its own", "alone"])
+def test_a_write_to_the_target_itself_fails_the_attempt(
+    env: DirectEnvironment, writes: list[str]
+) -> None:
+    def trespass() -> None:
+        env.lake.put(env.repository, env.branch, ObjectPath("out/astray"), b"x")
+
+    before = env.store.head(env.repository, env.branch).id
+    run = env.run(plain, Params(writes=writes), at={Failpoint.BODY_DONE: trespass})
+
+    assert "'main' itself has uncommitted changes, such as 'out/astray'" in failed(run, Phase.DIFF)
+    assert run.head.id == before
     assert env.stagings == []
 
 
@@ -287,6 +323,41 @@ def test_jobs_that_do_not_end_fail_the_attempt(env: DirectEnvironment) -> None:
     env.fake.settling = go_on
     assert "still run" in failed(env.run(plain, Params()), Phase.DIFF)
     assert env.stagings == []
+
+
+def test_a_body_whose_spark_died_is_told_so(env: DirectEnvironment) -> None:
+    def die(workspace: SparkWorkspace, params: Params) -> Result:
+        del workspace, params
+        env.fake.is_usable = False
+        raise ConnectionRefusedError("Connection refused")
+
+    spec = WorkspaceSpec("out")
+    dying = task("dying", owner_email=OWNER, workspace=spec, controls=CONTROLS)(die)
+    reason = failed(env.run(dying, Params()), Phase.BODY)
+    assert "Spark was stopped or died under the body: ConnectionRefusedError" in reason
+    assert env.stagings == []
+
+
+def test_a_body_that_gives_up_after_its_spark_died_keeps_its_word(env: DirectEnvironment) -> None:
+    def give_up(workspace: SparkWorkspace, params: Params) -> Result:
+        del workspace, params
+        env.fake.is_usable = False
+        raise TaskTerminalError("enough")
+
+    spec = WorkspaceSpec("out")
+    final = task("final", owner_email=OWNER, workspace=spec, controls=CONTROLS)(give_up)
+    assert isinstance(env.run(final, Params()).outcome, TerminalFailure)
+
+
+def test_a_machine_without_a_fit_spark_makes_no_branch(env: DirectEnvironment) -> None:
+    """No Java, a wrong one, no jars, a cluster that refuses: all of these say so at the lease."""
+    counts: list[int] = []
+    env.fake.starting = lambda: EnvironmentUnfitError("Spark needs Java 17 or 21")
+    look = {Failpoint.REPORTED: lambda: counts.append(len(env.stagings))}
+    reason = failed(env.run(plain, Params(), at=look), Phase.PREPARE)
+    assert "Spark needs Java 17 or 21" in reason
+    assert counts == [0]
+    assert env.leftovers == []
 
 
 def test_what_comes_in_between_judgement_and_commit_fails_the_attempt(

@@ -122,6 +122,48 @@ def test_a_name_that_could_not_be_checked_out_again_is_refused(
         judge_changes([change], OUT)
 
 
+@pytest.mark.parametrize(
+    ("file", "below"),
+    [
+        ([added("out/a"), added("out/a/b")], "out/a/b"),
+        ([added("out/a"), added("out/a-b"), added("out/a.b"), changed("out/a/b/c")], "out/a/b/c"),
+        ([changed("out/a"), changed("out/a/", 0)], "out/a/"),
+        ([added("out/a"), added("out/a!"), added("out/a!/b")], "out/a!/b"),
+    ],
+)
+def test_a_file_that_is_a_directory_too_is_refused(file: list[ObjectChange], below: str) -> None:
+    with pytest.raises(UnpublishableFileError, match="cannot be a directory too") as caught:
+        judge_changes(file, OUT)
+    assert caught.value.path == below
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param([removed("out/a"), added("out/a/b")], id="a file that became a directory"),
+        pytest.param([added("out/a"), removed("out/a/b")], id="a directory that became a file"),
+        pytest.param([changed("out/a/", 0), added("out/a/b")], id="a marker and its directory"),
+        pytest.param([added("out/a"), added("out/a-b"), added("out/ab/c")], id="neighbours"),
+        pytest.param([added("out/t/_SUCCESS", 0), added("out/t/_SUCCESS/a")], id="a stray"),
+    ],
+)
+def test_what_only_looks_like_a_file_and_a_directory_is_kept(changes: list[ObjectChange]) -> None:
+    assert not judge_changes(changes, OUT).is_empty
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (changed("out/.perago-attempt.json"), "the body wrote out/.perago-attempt.json, a name"),
+        (removed("out/.perago-attempt.json"), "the body removed out/.perago-attempt.json, a name"),
+        (changed("out/.perago-attempt.json/a"), "a name that is Perago's own"),
+    ],
+)
+def test_a_changed_object_with_a_name_of_ours_is_refused(change: ObjectChange, words: str) -> None:
+    with pytest.raises(UnpublishableFileError, match=words):
+        judge_changes([change], OUT)
+
+
 def test_such_a_name_may_be_removed() -> None:
     assert judge_changes([removed("out/a//b")], OUT).kept == ChangeCount(written=0, deleted=1)
 

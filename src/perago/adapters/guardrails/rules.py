@@ -6,7 +6,6 @@ like any other.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import assert_never
@@ -19,6 +18,7 @@ from perago.adapters.guardrails.views import (
     Unreadable,
     WorkspaceView,
 )
+from perago.authoring.guardrails import annotation_of, takes_spark_workspace
 from perago.domain.guardrail import (
     Custom,
     ForbidGlob,
@@ -154,17 +154,17 @@ def _compare_schemas(
 
 
 def _evaluate_custom(guardrail: Custom, place: object) -> Iterator[str]:
-    wanted, has_path = _annotation(guardrail), isinstance(place, Path)
+    wanted, has_path = annotation_of(guardrail), isinstance(place, Path)
     if not has_path and wanted in ("Path", "pathlib.Path"):
         yield (
             f"{guardrail.name}: takes a Path, and a direct workspace has none; "
             "have it take a SparkWorkspace"
         )
         return
-    if has_path and wanted.endswith("SparkWorkspace"):
+    if has_path and takes_spark_workspace(guardrail):
         yield (
-            f"{guardrail.name}: takes a SparkWorkspace, which guardrails get in direct workspaces "
-            "alone; here it would get a Path"
+            f"{guardrail.name}: takes a SparkWorkspace, which guardrails of Spark tasks get; here "
+            "it would get a Path"
         )
         return
     try:
@@ -184,17 +184,6 @@ def _evaluate_custom(guardrail: Custom, place: object) -> Iterator[str]:
             f"{guardrail.name}: returned a {type(answer).__name__}; a check raises, or returns "
             "None, True, False or a text"
         )
-
-
-def _annotation(guardrail: Custom) -> str:
-    """What its first parameter is annotated with; a check without annotations takes anything."""
-    try:
-        parameters = inspect.signature(guardrail.check).parameters.values()
-    except (TypeError, ValueError):
-        return ""
-    first = next(iter(parameters), None)
-    found = first.annotation if first is not None else ""
-    return found if isinstance(found, str) else str(getattr(found, "__name__", ""))
 
 
 def _outside(found: str, count: int, low: int, high: int | None) -> Iterator[str]:

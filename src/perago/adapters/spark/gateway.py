@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perago.adapters.localfs.java import JavaInstallation
+from perago.adapters.spark.cluster import explain_refusal, require_executor
+from perago.adapters.spark.s3a import require_s3a
 from perago.adapters.spark.settings import LOG_CONFIGURATION_NAME, is_local, select_launch_conf
 from perago.domain.errors import EnvironmentUnfitError
 
@@ -148,10 +150,10 @@ def start_jvm(
             spark_conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
             spark_conf.setAll(list(conf.items()))
             context = SparkContext(conf=spark_conf, gateway=gateway)
-            return SparkJvm(gateway, context, SparkSession(context))
+            jvm = SparkJvm(gateway, context, SparkSession(context))
     except (Py4JError, PySparkException) as error:
         # Read now: a Java error is asked for its text, and nobody answers once the JVM is gone.
-        reason = _reason(error)
+        reason = explain_refusal(conf.get("spark.master", ""), _reason(error))
         if gateway is not None:
             end_gateway(gateway)
         _set_pyspark(None, None, None)
@@ -159,6 +161,13 @@ def start_jvm(
             f"Spark did not start on Java {java.version} at {java.home}: {reason}",
             hint="check the Spark settings" + (f"; its own log is {log}" if log else ""),
         ) from None
+    try:
+        require_s3a(context, conf)
+        require_executor(context)
+    except (Py4JError, OSError, EnvironmentUnfitError):
+        jvm.stop()
+        raise
+    return jvm
 
 
 def prepare_scratch(scratch: Path) -> None:

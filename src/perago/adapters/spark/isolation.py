@@ -54,6 +54,11 @@ class IsolatedSession:
         jvm.context.setJobGroup(group.id, group.description, interruptOnCancel=True)
         self._repositories: set[RepositoryName] = set()
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether Spark still answers."""
+        return self._jvm.is_usable
+
     def open_repository(self, gateway: S3Gateway | None, repository: RepositoryName) -> None:
         """Let this session reach a repository of the store, until it is closed."""
         if repository not in self._repositories:

@@ -7,17 +7,19 @@ set through Spark is in its event log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from perago.domain.errors import EnvironmentUnfitError
 from perago.domain.ids import RepositoryName
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+_PROTOCOL = "spark.sql.sources.commitProtocolClass"
 S3A_CONF = {
     # The committer that is right for S3: files become visible when the job commits, without a
     # rename, and a job that fails or is killed leaves nothing to be seen.
@@ -25,9 +27,7 @@ S3A_CONF = {
     "spark.hadoop.mapreduce.outputcommitter.factory.scheme.s3a": (
         "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
     ),
-    "spark.sql.sources.commitProtocolClass": (
-        "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol"
-    ),
+    _PROTOCOL: "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol",
     "spark.sql.parquet.output.committer.class": (
         "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter"
     ),
@@ -63,12 +63,38 @@ class S3Gateway:
         return {f"fs.s3a.bucket.{repository}.{name}": value for name, value in options.items()}
 
 
+NEEDED_CLASSES = (
+    "org.apache.hadoop.fs.s3a.S3AFileSystem",
+    "software.amazon.awssdk.services.s3.S3Client",
+    "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol",
+)
+"""One of each kind of jar: Hadoop's S3A, the SDK below it, and the committers above it."""
+
+
 def open_repository(context: SparkContext, gateway: S3Gateway, repository: RepositoryName) -> None:
     """Let Spark reach a repository; what else was set in Hadoop's configuration stays."""
     hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
     with _silent_py4j():
         for name, value in gateway.hadoop_conf(repository).items():
             hadoop.set(name, value)
+
+
+def require_s3a(context: SparkContext, conf: Mapping[str, str]) -> None:
+    """Raise for jars that are not there, where settings name what is in them.
+
+    Before a session does anything: one whose settings name a class that is not there cannot tell
+    its own errors, and pyspark tries for minutes.
+    """
+    if conf.get(_PROTOCOL) != S3A_CONF[_PROTOCOL]:
+        return  # local workspaces, or a user who knows better
+    hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
+    missing = [name for name in NEEDED_CLASSES if hadoop.getClassByNameOrNull(name) is None]
+    if missing:
+        raise EnvironmentUnfitError(
+            f"Spark lacks jars that direct workspaces need: there is no class {missing[0]}",
+            hint="unset PERAGO_SPARK_JARS to have them got from Maven Central once, or name all of "
+            "them; `none` is for a Spark that has them",
+        )
 
 
 @contextmanager

@@ -61,6 +61,10 @@ class LocalSparkLease:
     def session(self) -> SparkSession:
         return self._session
 
+    @property
+    def is_usable(self) -> bool:
+        return self._isolated.is_usable
+
     def workspace(self, input_directory: Path, output_directory: Path) -> LocalSparkWorkspace:
         return LocalSparkWorkspace(
             spark=self._session,

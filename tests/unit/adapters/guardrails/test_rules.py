@@ -123,4 +123,4 @@ def test_a_check_of_spark_gets_no_path(tmp_path: Path) -> None:
         raise AssertionError(workspace)
 
     (found,) = find_violations([Custom(check_spark)], View(place=tmp_path))
-    assert "takes a SparkWorkspace, which guardrails get in direct workspaces alone" in found
+    assert "takes a SparkWorkspace, which guardrails of Spark tasks get" in found

@@ -24,7 +24,7 @@ from perago.adapters.spark.code import TaskCode
 from perago.adapters.spark.connect.guard import SessionGuard
 from perago.adapters.spark.direct_workspace import DirectSparkWorkspace
 from perago.adapters.spark.gateway import require_pyspark
-from perago.adapters.spark.s3a import S3A_CONF, S3Gateway
+from perago.adapters.spark.s3a import NEEDED_CLASSES, S3A_CONF, S3Gateway
 from perago.adapters.spark.settings import SESSION_CONF
 from perago.adapters.spark.workspace import LocalSparkWorkspace
 from perago.domain.attempt import Attempt
@@ -34,7 +34,6 @@ from perago.ports import DirectPlace, DirectStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession as AnySession
-    from pyspark.sql.connect.client.core import ChannelBuilder
     from pyspark.sql.connect.session import SparkSession
 
     from perago.adapters.spark.connect.operations import OpenOperations
@@ -42,15 +41,12 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _CLIENT_PACKAGES = ("grpc", "grpc_status", "google.rpc", "zstandard", "pandas")
 _ANSWER_SECONDS = 10.0
+_SOON_SECONDS = 2.0
 _SETTLE_SECONDS = 30.0
 _ABANDONED_SECONDS = 2.0
 """A query whose rows nobody fetches never says that it is over, interrupted or not."""
 _LOOK_SECONDS = 0.02
 _HADOOP_PREFIX = "spark.hadoop."
-_NEEDED_CLASSES = (
-    "org.apache.hadoop.fs.s3a.S3AFileSystem",
-    "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol",
-)
 _DIRECT_CONF = {
     **S3A_CONF,
     # Else Hadoop gives a session the connection that another opened, with that one's keys.
@@ -84,11 +80,13 @@ class ConnectSparkLease:
         self,
         session: SparkSession,
         operations: OpenOperations,
+        settings: ConnectSettings,
         scratch: Path,
         gateway: S3Gateway | None,
     ) -> None:
         self._session = session
         self._operations = operations
+        self._settings = settings
         self._scratch = scratch
         self._gateway = gateway
 
@@ -96,6 +94,10 @@ class ConnectSparkLease:
     def session(self) -> AnySession:
         # Spark's two kinds of sessions are alike without being related.
         return cast("AnySession", self._session)
+
+    @property
+    def is_usable(self) -> bool:
+        return not self._session.is_stopped and _answers(self._settings.remote, _SOON_SECONDS)
 
     def workspace(self, input_directory: Path, output_directory: Path) -> LocalSparkWorkspace:
         return LocalSparkWorkspace(
@@ -154,7 +156,7 @@ class ConnectSparkSessions:
             session_id = str(uuid.uuid4())
             session, operations = self._open(session_id, attempt, direct=direct)
             try:
-                yield ConnectSparkLease(session, operations, scratch, self._gateway)
+                yield ConnectSparkLease(session, operations, self._settings, scratch, self._gateway)
             finally:
                 self._close(session, operations)
                 self._guard.closed(session_id)
@@ -179,7 +181,7 @@ class ConnectSparkSessions:
             builder = DefaultChannelBuilder(self._settings.remote)
             builder.set("session_id", session_id)
             builder.add_interceptor(operations)
-            _require_answer(builder, self._settings.shown)
+            require_server(self._settings)
             self._guard.opened(session_id)
             session = SparkSession.builder.channelBuilder(builder).create()
         except PySparkException as error:
@@ -259,9 +261,12 @@ def require_connect() -> None:
 def require_server(settings: ConnectSettings) -> None:
     """Raise unless this machine has the client of Spark Connect, and the server answers."""
     require_connect()
-    from pyspark.sql.connect.client.core import DefaultChannelBuilder
-
-    _require_answer(DefaultChannelBuilder(settings.remote), settings.shown)
+    # A session would try again for ten minutes.
+    if not _answers(settings.remote, _ANSWER_SECONDS):
+        raise EnvironmentUnfitError(
+            f"no Spark Connect server answers at {settings.shown}",
+            hint="start it, or correct PERAGO_SPARK_REMOTE; it may want ;use_ssl=true",
+        )
 
 
 def end_operations(session: SparkSession, operations: OpenOperations) -> None:
@@ -283,27 +288,26 @@ def end_operations(session: SparkSession, operations: OpenOperations) -> None:
         time.sleep(_LOOK_SECONDS)
 
 
-def _require_answer(builder: ChannelBuilder, shown: str) -> None:
-    """Raise soon where nobody answers: a session would try again for ten minutes."""
+def _answers(remote: str, seconds: float) -> bool:
+    """Whether somebody takes a connection to the server."""
     import grpc
+    from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
-    channel = builder.toChannel()
+    channel = DefaultChannelBuilder(remote).toChannel()
     try:
-        grpc.channel_ready_future(channel).result(timeout=_ANSWER_SECONDS)
+        grpc.channel_ready_future(channel).result(timeout=seconds)
     except grpc.FutureTimeoutError:
-        raise EnvironmentUnfitError(
-            f"no Spark Connect server answers at {shown}",
-            hint="start it, or correct PERAGO_SPARK_REMOTE; it may want ;use_ssl=true",
-        ) from None
+        return False
     finally:
         channel.close()
+    return True
 
 
 def _require_classes(session: SparkSession, shown: str) -> None:
     """Raise where the server lacks the jars of direct workspaces: its own errors are misleading."""
     from pyspark.errors import PySparkException
 
-    for name in _NEEDED_CLASSES:
+    for name in NEEDED_CLASSES:
         try:
             session.sql(f"SELECT reflect('java.lang.Class', 'forName', '{name}')").collect()
         except PySparkException as error:

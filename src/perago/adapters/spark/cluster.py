@@ -1,0 +1,66 @@
+"""A cluster that refuses an application, or takes it and gives it nothing to run on.
+
+In the latter case Spark itself waits for ever, and says so in its log alone. An attempt that fails
+can be retried elsewhere or later, and says why.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from perago.domain.errors import EnvironmentUnfitError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_PATIENCE_NAME = "spark.scheduler.maxRegisteredResourcesWaitingTime"
+"""Spark's own setting for how long it waits before it begins; whoever sets it is taken at it."""
+_PATIENCE = "300s"
+_WARN_SECONDS = 15.0
+_LOOK_SECONDS = 0.1
+_DRIVER_ALONE = 1
+_STOPPED = "stopped SparkContext"
+_LOG = logging.getLogger(__name__)
+
+
+def explain_refusal(master: str, reason: str) -> str:
+    """Say what a start that failed means where Spark's own words do not.
+
+    A cluster that does not answer, or turns an application down, has the context stopped while it
+    is being made: all that its maker hears is that somebody stopped it.
+    """
+    if _STOPPED not in reason:
+        return reason
+    return f"the cluster {master} did not answer, or turned it down ({reason})"
+
+
+def require_executor(context: SparkContext) -> None:
+    """Return once the cluster gave an executor; raise when it gives none in time.
+
+    Not where executors come and go with the jobs: there may be none before the first.
+    """
+    spark = context._jsc.sc()  # noqa: SLF001
+    conf = spark.conf()
+    if spark.isLocal() or conf.getBoolean("spark.dynamicAllocation.enabled", False):
+        return
+    patience = float(conf.getTimeAsSeconds(_PATIENCE_NAME, _PATIENCE))
+    began, is_warned = time.monotonic(), False
+    while spark.getExecutorMemoryStatus().size() <= _DRIVER_ALONE:
+        waited = time.monotonic() - began
+        if waited > patience or spark.isStopped():
+            raise EnvironmentUnfitError(
+                f"the cluster {spark.master()} gave Spark no executor within {patience:.0f} s",
+                hint="see that it has workers with free cores, and with as much memory as "
+                f"spark.executor.memory asks for; {_PATIENCE_NAME} in spark_conf has Perago wait "
+                "longer",
+            )
+        if waited > _WARN_SECONDS and not is_warned:
+            is_warned = True
+            _LOG.warning(
+                "%s has given Spark no executor yet; waiting for up to %.0f s",
+                spark.master(),
+                patience,
+            )
+        time.sleep(_LOOK_SECONDS)
