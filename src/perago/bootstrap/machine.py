@@ -13,7 +13,16 @@ from perago.adapters.localfs.java import JavaInstallation
 from perago.adapters.localfs.scan import scan_directory
 from perago.adapters.localfs.tree_index import TreeIndex
 from perago.adapters.progress import Progress
-from perago.adapters.spark import S3A, DirectAccess, JarCache, S3Gateway, SparkSettings
+from perago.adapters.spark import (
+    DELTA,
+    S3A,
+    DirectAccess,
+    FindJars,
+    JarCache,
+    JarSet,
+    S3Gateway,
+    SparkSettings,
+)
 from perago.adapters.spark.gateway import require_pyspark
 from perago.adapters.spark.java import find_java
 from perago.bootstrap.stores import lakefs_connection
@@ -43,23 +52,36 @@ def direct_access(settings: Settings) -> DirectAccess | None:
             access_key_id=connection.access_key_id,
             secret_access_key=connection.secret_access_key,
         ),
-        jars=partial(_s3a_jars, settings),
+        jars=partial(_find_jars, settings, S3A),
     )
 
 
-def get_s3a_jars(
-    settings: Settings, environment: Mapping[str, str], progress: Progress
+def delta_jars(settings: Settings) -> FindJars | None:
+    """What finds the jars of Delta Lake; None where there are no such tables."""
+    return partial(_find_jars, settings, DELTA) if settings.spark_tables == "delta" else None
+
+
+def get_jars(
+    settings: Settings, environment: Mapping[str, str], progress: Progress, *, direct: bool = True
 ) -> list[Path]:
-    """The jars that a direct workspace needs, got now if need be."""
+    """The jars that Spark needs besides its own, got now if need be.
+
+    Those for direct workspaces, unless told otherwise, and those of the table format.
+    """
+    wanted = [*([S3A] if direct else []), *([DELTA] if settings.spark_tables == "delta" else [])]
+    if not wanted:
+        return []
     require_pyspark()
-    return _s3a_jars(settings, find_java(environment), progress)
+    java = find_java(environment)
+    found = [jar for jars in wanted for jar in _find_jars(settings, jars, java, progress)]
+    return list(dict.fromkeys(found))
 
 
-def _s3a_jars(
-    settings: Settings, java: JavaInstallation, progress: Progress | None = None
+def _find_jars(
+    settings: Settings, wanted: JarSet, java: JavaInstallation, progress: Progress | None = None
 ) -> list[Path]:
     if settings.spark_jars is None:
-        return JarCache(settings.cache_directory / "spark", progress).get(S3A, java)
+        return JarCache(settings.cache_directory / "spark", progress).get(wanted, java)
     if settings.spark_jars == "none":
         return []
     jars = [Path(jar.strip()).expanduser() for jar in settings.spark_jars.split(",")]

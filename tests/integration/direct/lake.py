@@ -95,7 +95,11 @@ class DirectLake:
 
 @contextmanager
 def direct_sessions(
-    settings: SparkSettings, server: ThrowawayLakeFS, place: Path, jars: Sequence[Path]
+    settings: SparkSettings,
+    server: ThrowawayLakeFS,
+    place: Path,
+    jars: Sequence[Path],
+    delta_jars: Sequence[Path] | None = None,
 ) -> Iterator[LocalSparkSessions]:
     """Spark that reaches a server by itself."""
     sessions = LocalSparkSessions(
@@ -110,6 +114,7 @@ def direct_sessions(
             ),
             jars=lambda _java: jars,
         ),
+        delta_jars=None if delta_jars is None else lambda _java: delta_jars,
     )
     try:
         yield sessions

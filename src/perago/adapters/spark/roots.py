@@ -21,12 +21,19 @@ class Root(Protocol):
         """
         ...
 
+    def uri(self, path: str) -> str:
+        """How Spark names a file or directory."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class LocalRoot:
     """A directory of this machine."""
 
     directory: Path
+
+    def uri(self, path: str) -> str:
+        return spark_path(self.directory, path)
 
     def pattern(self, path: str) -> str:
         is_literal = not is_pattern(path) or (self.directory / path).exists()
@@ -43,7 +50,6 @@ class StoreRoot:
     exists: Callable[[str], bool]
 
     def uri(self, path: str) -> str:
-        """How Spark names a file or directory."""
         return self._named(str(self.place.prefix.join(path)))
 
     def pattern(self, path: str) -> str:
