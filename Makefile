@@ -40,8 +40,8 @@ servers: $(VENV)/.dev ## Get lakeFS (needs Go, once), Conductor (needs Maven, on
 		$(BIN)/perago dev build $$server || { test $$? -eq 3 \
 			&& echo "make: going on without; tests that need $$server are skipped" >&2; } || exit 1; \
 	done
-	@$(BIN)/perago jars || { test $$? -eq 3 \
-		&& echo "make: going on without; tests of direct workspaces are skipped" >&2; } || exit 1
+	@PERAGO_SPARK_TABLES=delta $(BIN)/perago jars || { test $$? -eq 3 \
+		&& echo "make: going on without; tests of direct workspaces and Delta tables are skipped" >&2; } || exit 1
 
 test: $(VENV)/.dev servers ## Run all tests but the torture ones, with branch coverage
 	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report= $(ARGS)

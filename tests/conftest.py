@@ -20,7 +20,7 @@ from perago.adapters.servers import (
     ThrowawayLakeFS,
     throwaway_lakefs,
 )
-from perago.adapters.spark import S3A, JarCache
+from perago.adapters.spark import DELTA, S3A, JarCache
 from perago.adapters.spark.java import find_java
 from perago.domain.errors import EnvironmentUnfitError
 from perago.settings import resolve_settings
@@ -178,6 +178,14 @@ def s3a_jars() -> list[Path]:
     """The jars with which Spark reaches lakeFS: found, never got, for that takes a network."""
     cache = JarCache(resolve_settings().settings.cache_directory / "spark")
     return cache.find(S3A) or pytest.skip("needs the jars of S3A: run `perago jars`")
+
+
+@pytest.fixture(scope="session")
+def delta_jars() -> list[Path]:
+    """The jars of Delta Lake: found, never got."""
+    cache = JarCache(resolve_settings().settings.cache_directory / "spark")
+    needed = "needs the jars of Delta Lake: run `PERAGO_SPARK_TABLES=delta perago jars`"
+    return cache.find(DELTA) or pytest.skip(needed)
 
 
 def missing_conductor() -> str | None:

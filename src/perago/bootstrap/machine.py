@@ -14,11 +14,14 @@ from perago.adapters.localfs.scan import scan_directory
 from perago.adapters.localfs.tree_index import TreeIndex
 from perago.adapters.progress import Progress
 from perago.adapters.spark import (
+    DELTA,
     S3A,
     ConnectSettings,
     ConnectSparkSessions,
     DirectAccess,
+    FindJars,
     JarCache,
+    JarSet,
     LocalSparkSessions,
     S3Gateway,
     SparkSettings,
@@ -46,7 +49,9 @@ def open_spark(settings: Settings, *, executor: int) -> SparkSessions:
         )
     direct = None
     if settings.store == "lakefs":
-        direct = DirectAccess(gateway=_s3_gateway(settings), jars=partial(_s3a_jars, settings))
+        direct = DirectAccess(
+            gateway=_s3_gateway(settings), jars=partial(_find_jars, settings, S3A)
+        )
     return LocalSparkSessions(
         SparkSettings(
             master=settings.spark_master,
@@ -58,6 +63,7 @@ def open_spark(settings: Settings, *, executor: int) -> SparkSessions:
         executor_log=settings.logs_directory / f"executor-{executor}.log",
         executors=settings.executors,
         direct=direct,
+        delta_jars=delta_jars(settings),
         code=_task_code(settings),
     )
 
@@ -96,19 +102,32 @@ def _s3_gateway(settings: Settings) -> S3Gateway | None:
     )
 
 
-def get_s3a_jars(
-    settings: Settings, environment: Mapping[str, str], progress: Progress
+def delta_jars(settings: Settings) -> FindJars | None:
+    """What finds the jars of Delta Lake; None where there are no such tables."""
+    return partial(_find_jars, settings, DELTA) if settings.spark_tables == "delta" else None
+
+
+def get_jars(
+    settings: Settings, environment: Mapping[str, str], progress: Progress, *, direct: bool = True
 ) -> list[Path]:
-    """The jars that a direct workspace needs, got now if need be."""
+    """The jars that Spark needs besides its own, got now if need be.
+
+    Those for direct workspaces, unless told otherwise, and those of the table format.
+    """
+    wanted = [*([S3A] if direct else []), *([DELTA] if settings.spark_tables == "delta" else [])]
+    if not wanted:
+        return []
     require_pyspark()
-    return _s3a_jars(settings, find_java(environment), progress)
+    java = find_java(environment)
+    found = [jar for jars in wanted for jar in _find_jars(settings, jars, java, progress)]
+    return list(dict.fromkeys(found))
 
 
-def _s3a_jars(
-    settings: Settings, java: JavaInstallation, progress: Progress | None = None
+def _find_jars(
+    settings: Settings, wanted: JarSet, java: JavaInstallation, progress: Progress | None = None
 ) -> list[Path]:
     if settings.spark_jars is None:
-        return JarCache(settings.cache_directory / "spark", progress).get(S3A, java)
+        return JarCache(settings.cache_directory / "spark", progress).get(wanted, java)
     if settings.spark_jars == "none":
         return []
     jars = [Path(jar.strip()).expanduser() for jar in settings.spark_jars.split(",")]

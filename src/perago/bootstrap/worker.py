@@ -20,7 +20,7 @@ from perago.app.attempt_policy import AttemptPolicy
 from perago.app.attempt_ports import AttemptPorts
 from perago.authoring import AnyTask, Declarations, WorkspaceKind, load_targets
 from perago.bootstrap.application import Application
-from perago.bootstrap.machine import get_s3a_jars, open_spark, spark_is_elsewhere
+from perago.bootstrap.machine import get_jars, open_spark, spark_is_elsewhere
 from perago.bootstrap.orchestrators import open_orchestrator
 from perago.bootstrap.stores import as_direct_store, describe_store, open_store
 from perago.domain.access import Access, decide_access
@@ -121,6 +121,7 @@ def open_worker(
     settings = application.settings
     require_files_in_reach(settings, tasks)
     prepare_direct_access(settings, tasks)
+    prepare_tables(settings, tasks)
     directories = LocalAttemptDirectories(settings.attempts_root)
     make_logs_directory(settings.logs_directory)
     with WorkspaceRootLock(settings.attempts_root) as lock:
@@ -166,7 +167,13 @@ def prepare_direct_access(settings: Settings, tasks: Sequence[AnyTask]) -> None:
             "name it in spark_conf: spark.driver.extraJavaOptions and "
             "spark.executor.extraJavaOptions = -Djavax.net.ssl.trustStore=FILE",
         )
-    get_s3a_jars(settings, os.environ, Progress(say=_log.info))
+    get_jars(settings, os.environ, Progress(say=_log.info))
+
+
+def prepare_tables(settings: Settings, tasks: Sequence[AnyTask]) -> None:
+    """Have the jars of the table format now, and not at the first attempt."""
+    if settings.spark_remote is None and any(task.needs_spark for task in tasks):
+        get_jars(settings, os.environ, Progress(say=_log.info), direct=False)
 
 
 def _needs_shared_files(settings: Settings, task: AnyTask) -> bool:

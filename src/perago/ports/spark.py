@@ -61,6 +61,9 @@ class SparkWorkspace(Protocol):
         In a local workspace files have stable names, and with `sort_by` the same rows give the
         same bytes, so an unchanged rerun publishes nothing. A partition is written by one task;
         with `repartition=False` by each task that has rows of it.
+
+        A Delta table (`format="delta"`) is written by Delta: modes, columns and partitions are its
+        own business, what was replaced stays as its history, and there is no `sort_by`.
         """
         ...
 

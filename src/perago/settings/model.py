@@ -193,12 +193,20 @@ class Settings(ConductorSettings, WorkerSettings):
             "`local`, as files that the worker brings to its machine, or `direct`, by itself."
         ),
     ] = "local"
+    spark_tables: Annotated[
+        Literal["none", "delta"],
+        Field(
+            description="The table format that Spark has besides plain files: `delta` for Delta "
+            "Lake."
+        ),
+    ] = "none"
     spark_jars: Annotated[
         str | None,
         Field(
-            description="The jars with which Spark reaches lakeFS (Hadoop's S3A), separated by "
-            "commas; `none` where Spark has them already. Unless set, they are got from Maven "
-            "Central once, 12 MB, and kept in the cache.",
+            description="The jars with which Spark reaches lakeFS (Hadoop's S3A) and, with "
+            "`spark_tables`, those of Delta Lake, separated by commas; `none` where Spark has them "
+            "already. Unless set, they are got from Maven Central once, 12 MB and 9 MB, and kept "
+            "in the cache.",
             min_length=1,
         ),
     ] = None

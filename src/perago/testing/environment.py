@@ -7,16 +7,17 @@ fences and the publication are the real ones. Faults are injected at the named f
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from perago.adapters.guardrails import LocalGuardrailEvaluator
 from perago.adapters.localfs.copying import hash_path
 from perago.adapters.localfs.directories import LocalAttemptDirectories
+from perago.adapters.localfs.java import JavaInstallation
 from perago.adapters.spark import (
     LocalSparkSessions,
     SparkGuardrailEvaluator,
@@ -27,6 +28,7 @@ from perago.app.attempt_ports import AttemptPorts
 from perago.app.follow import RunRequest, start_run
 from perago.app.run_attempt import AttemptRun
 from perago.authoring import AnyTask, Pipeline
+from perago.bootstrap.machine import delta_jars
 from perago.domain.attempt import Attempt, AttemptStatus
 from perago.domain.ids import (
     BranchName,
@@ -40,6 +42,7 @@ from perago.domain.outcome import Completed, JsonObject, JsonValue, Outcome, Pha
 from perago.domain.publication import Commit
 from perago.domain.workflow import PolledTask
 from perago.ports import Failpoint, LocalFile, WorkspaceStore
+from perago.settings import resolve_settings
 from perago.testing.clock import FakeClock
 from perago.testing.memory_orchestrator import MemoryOrchestrator
 from perago.testing.memory_store import MemoryWorkspaceStore
@@ -136,6 +139,7 @@ class TaskEnvironment:
         repository: str = "test",
         branch: str = "main",
         spark: SparkSettings | None = None,
+        tables: Literal["none", "delta"] = "none",
         policy: AttemptPolicy | None = None,
     ) -> None:
         self.repository = RepositoryName(repository)
@@ -147,7 +151,9 @@ class TaskEnvironment:
         self._temporary = tempfile.TemporaryDirectory(prefix="perago-test-")
         self._root = Path(self._temporary.name)
         self._spark = LocalSparkSessions(
-            spark or SparkSettings(master="local[2]"), self._root / "spark"
+            spark or SparkSettings(master="local[2]"),
+            self._root / "spark",
+            delta_jars=_find_delta_jars if tables == "delta" else None,
         )
         self.worker_id = WorkerId("task-environment")
         self._policy = policy
@@ -309,3 +315,10 @@ class TaskEnvironment:
 
 def _nothing() -> None:
     """At a failpoint without a fault."""
+
+
+def _find_delta_jars(java: JavaInstallation) -> Sequence[Path]:
+    """Those that a worker with the same environment would have."""
+    find = delta_jars(resolve_settings(flags={"spark_tables": "delta"}).settings)
+    assert find is not None
+    return find(java)

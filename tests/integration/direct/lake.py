@@ -114,6 +114,7 @@ def direct_sessions(
     server: ThrowawayLakeFS,
     place: Path,
     jars: Sequence[Path],
+    delta_jars: Sequence[Path] | None = None,
     code: TaskCode | None = None,
 ) -> Iterator[LocalSparkSessions]:
     """Spark that reaches a server by itself."""
@@ -122,6 +123,7 @@ def direct_sessions(
         place / "scratch",
         place / "executor.log",
         direct=DirectAccess(gateway=gateway_of(server), jars=lambda _java: jars),
+        delta_jars=None if delta_jars is None else lambda _java: delta_jars,
         code=code,
     )
     try:

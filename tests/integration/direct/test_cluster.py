@@ -86,7 +86,7 @@ def sessions(
         },
     )
     place = tmp_path_factory.mktemp("driver")
-    with direct_sessions(settings, lakefs_server, place, s3a_jars, TaskCode()) as sessions:
+    with direct_sessions(settings, lakefs_server, place, s3a_jars, code=TaskCode()) as sessions:
         yield sessions
 
 

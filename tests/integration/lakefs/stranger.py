@@ -12,6 +12,7 @@ from urllib.request import Request, urlopen
 from lakefs_sdk.api.commits_api import CommitsApi
 from lakefs_sdk.api.experimental_api import ExperimentalApi
 from lakefs_sdk.api.objects_api import ObjectsApi
+from lakefs_sdk.api.refs_api import RefsApi
 from lakefs_sdk.api.repositories_api import RepositoriesApi
 from lakefs_sdk.api_client import ApiClient
 from lakefs_sdk.configuration import Configuration
@@ -66,6 +67,10 @@ class Stranger:
         return CommitId(
             CommitsApi(self._client).commit(self._repository, self._branch, creation).id
         )
+
+    def merge(self, source: BranchName) -> None:
+        """Merge another branch into this one."""
+        RefsApi(self._client).merge_into_branch(self._repository, source, self._branch)
 
     def address_of(self, path: str) -> str:
         """Where the server keeps an object's bytes."""

@@ -1,5 +1,6 @@
 """What a worker must have before it starts: files that Spark sees, and what it needs to do so."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,14 @@ from pydantic import BaseModel
 from pyspark.sql import SparkSession
 
 from perago import SparkWorkspace, WorkspaceSpec, task
+from perago.adapters.progress import Progress
 from perago.authoring import AnyTask
-from perago.bootstrap.worker import prepare_direct_access, require_files_in_reach
+from perago.bootstrap.machine import delta_jars, get_jars
+from perago.bootstrap.worker import (
+    prepare_direct_access,
+    prepare_tables,
+    require_files_in_reach,
+)
 from perago.domain.errors import SettingsError
 from perago.settings import Settings
 
@@ -95,6 +102,24 @@ def test_direct_tasks_need_their_jars_at_the_start(tmp_path: Path) -> None:
     here = tmp_path / "here.jar"
     here.touch()
     prepare_direct_access(settings(spark_jars=f"{here}, {here}"), [direct])
+
+
+def test_tasks_on_spark_need_the_jars_of_their_tables_at_the_start(tmp_path: Path) -> None:
+    missing = settings(spark_tables="delta", spark_jars=str(tmp_path / "missing.jar"))
+    for one in (tables, direct, bare):
+        with pytest.raises(SettingsError, match=r"missing\.jar, which is no file"):
+            prepare_tables(missing, [one])
+    prepare_tables(missing, [plain])
+    prepare_tables(settings(spark_jars=str(tmp_path / "missing.jar")), [tables])
+
+
+def test_jars_of_ones_own_hold_delta_too(tmp_path: Path) -> None:
+    jar = tmp_path / "all.jar"
+    jar.touch()
+    own = settings(spark_tables="delta", spark_jars=str(jar))
+    assert get_jars(own, os.environ, Progress(say=print)) == [jar]
+    assert delta_jars(own) is not None
+    assert delta_jars(settings()) is None
 
 
 def test_java_does_not_read_our_certificates(tmp_path: Path) -> None:

@@ -59,6 +59,8 @@ def test_what_a_writer_left_for_itself_is_a_stray(stray: ObjectChange) -> None:
     [
         "out/t/part-00000.parquet",
         "out/t/_delta_log/00000000000000000000.json",
+        "out/t/_delta_log/00000000000000000000.crc",
+        "out/t/_delta_log/_last_checkpoint",
         "out/_temporary_tables/a",
         "out/__magical/a",
         "out/_temporary",

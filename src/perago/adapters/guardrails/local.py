@@ -10,7 +10,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from perago.adapters.guardrails.rules import find_violations
-from perago.adapters.guardrails.views import TableView, Unreadable
+from perago.adapters.guardrails.views import (
+    TableView,
+    Unreadable,
+    explain_inside_delta,
+    is_delta_table,
+)
 from perago.domain.guardrail import Guardrail
 
 
@@ -48,10 +53,16 @@ class _DirectoryView:
 
     def table(self, path: str) -> TableView | Unreadable:
         # Arrow takes long to import, and most tasks do without.
+        from perago.adapters.guardrails.delta_table import find_delta_table
         from perago.adapters.guardrails.tables import find_table
 
         if self._find(path) is None:
             return Unreadable(f"{path}: there is no such table")
+        inside = explain_inside_delta(path, self.names())
+        if inside is not None:
+            return inside
+        if is_delta_table(path, self.names()):
+            return find_delta_table(self._root, path)
         below = [name for name in self.names() if name == path or name.startswith(f"{path}/")]
         return find_table(self._root, path, below)
 

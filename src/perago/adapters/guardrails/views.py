@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,8 +22,26 @@ class Offenders:
     sample: tuple[str, ...]
 
 
+DELTA_LOG = "_delta_log"
+"""The directory that makes a directory a Delta table."""
+
 ANY_TYPE = "any"
 """The type of a column that is in the names of directories, and so has none of its own."""
+
+
+def is_delta_table(path: str, names: Iterable[str]) -> bool:
+    """Whether a directory is a Delta table: its log says which of its files count."""
+    return any(name.startswith(f"{path}/{DELTA_LOG}/") for name in names)
+
+
+def explain_inside_delta(path: str, names: Sequence[str]) -> Unreadable | None:
+    """Why a part of a Delta table is no table: of its files alone nobody can tell which count."""
+    above = path.rpartition("/")[0]
+    while above:
+        if is_delta_table(above, names):
+            return Unreadable(f"{path}: it is inside of the Delta table {above}; name that one")
+        above = above.rpartition("/")[0]
+    return None
 
 
 class TableView(Protocol):

@@ -6,18 +6,26 @@ Importing it needs neither pyspark nor Java: what is missing is said when Spark 
 from perago.adapters.spark.code import TaskCode
 from perago.adapters.spark.connect import ConnectSettings, ConnectSparkSessions
 from perago.adapters.spark.guardrails import SparkGuardrailEvaluator
-from perago.adapters.spark.jars import S3A, JarCache
+from perago.adapters.spark.jars import DELTA, S3A, JarCache, JarSet
 from perago.adapters.spark.s3a import S3Gateway
-from perago.adapters.spark.sessions import DirectAccess, LocalSparkLease, LocalSparkSessions
+from perago.adapters.spark.sessions import (
+    DirectAccess,
+    FindJars,
+    LocalSparkLease,
+    LocalSparkSessions,
+)
 from perago.adapters.spark.settings import Machine, SparkSettings, build_spark_conf, is_local
 from perago.adapters.spark.workspace import LocalSparkWorkspace
 
 __all__ = [
+    "DELTA",
     "S3A",
     "ConnectSettings",
     "ConnectSparkSessions",
     "DirectAccess",
+    "FindJars",
     "JarCache",
+    "JarSet",
     "LocalSparkLease",
     "LocalSparkSessions",
     "LocalSparkWorkspace",

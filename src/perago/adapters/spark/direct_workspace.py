@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from perago.adapters.spark.delta import check_table_format
 from perago.adapters.spark.paths import check_path
 from perago.adapters.spark.roots import StoreRoot
 from perago.adapters.spark.write_plan import WritePlan, file_above_error, read_only_error
@@ -69,6 +70,10 @@ class DirectSparkWorkspace:
         self._refuse_file_above(table)
         is_file, before = self._is_file(table), self._table_files(table)
         plan.check_target(before, is_file=is_file)
+        if plan.is_delta:
+            check_table_format(format, self._spark)
+            save(df, plan, self.uri_out(table), mode=plan.delta_mode)
+            return
         if is_file:
             raise TaskTerminalError(
                 f"cannot write a table to {path!r}: it is a file",

@@ -9,17 +9,26 @@ from typing import TYPE_CHECKING
 
 from perago.adapters.guardrails.rules import describe_missing, find_violations
 from perago.adapters.guardrails.samples import SAMPLE_ROWS, describe_row
-from perago.adapters.guardrails.views import ANY_TYPE, Offenders, TableView, Unreadable
+from perago.adapters.guardrails.views import (
+    ANY_TYPE,
+    Offenders,
+    TableView,
+    Unreadable,
+    explain_inside_delta,
+    is_delta_table,
+)
 from perago.adapters.spark.table_files import is_hidden, partition_keys
+from perago.domain.errors import TaskTerminalError
 from perago.domain.guardrail import Guardrail
 from perago.domain.table_schema import spell_type
 from perago.ports import SparkWorkspace
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, DataFrameReader
 
 _COUNT = "__count"
 _FORMATS = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv"}
+_DELTA = "delta"
 
 
 class SparkGuardrailEvaluator:
@@ -55,6 +64,11 @@ class _SparkView:
         files = [name for name in self.names() if name == path or name.startswith(f"{path}/")]
         if not files:
             return Unreadable(f"{path}: there is no such table")
+        inside = explain_inside_delta(path, self.names())
+        if inside is not None:
+            return inside
+        if is_delta_table(path, files):
+            return _SparkTable(self._workspace, path, [], _DELTA)
         visible = [name for name in files if name == path or not _is_hidden(name, path)]
         data = {name: suffix for name in visible if (suffix := _suffix(name)) is not None}
         suffixes = set(data.values())
@@ -66,15 +80,18 @@ class _SparkView:
 
 
 class _SparkTable:
-    """A table as Spark reads it; of Parquet files that differ, it takes the schema of one."""
+    """A table as Spark reads it; of Parquet files that differ, it has the columns of all.
+
+    `kind` is the suffix of its files, or says that it is a Delta table.
+    """
 
     def __init__(
-        self, workspace: SparkWorkspace, path: str, files: Sequence[str], suffix: str
+        self, workspace: SparkWorkspace, path: str, files: Sequence[str], kind: str
     ) -> None:
         self._workspace = workspace
         self._path = path
         self._files = list(files)
-        self._suffix = suffix
+        self._kind = kind
 
     def find_missing(self, columns: Sequence[str]) -> str | None:
         table = self._frame
@@ -95,7 +112,7 @@ class _SparkTable:
         table = self._frame
         if isinstance(table, Unreadable):
             return table
-        if _FORMATS[self._suffix] == "csv":
+        if _FORMATS.get(self._kind) == "csv":
             return Unreadable(f"{self._path}: a CSV file has no types; use require_columns")
         below = [name.removeprefix(f"{self._path}/") for name in self._files]
         partitions = partition_keys(below) or ()
@@ -145,16 +162,19 @@ class _SparkTable:
 
     @cached_property
     def _frame(self) -> DataFrame | Unreadable:
-        """Opened once: that alone lists files and reads a footer."""
-        # By their names: what else lies in the directory is none of the table.
+        """Opened once: that alone lists files and reads footers."""
         reader = self._workspace.read
+        if self._kind == _DELTA:
+            return self._open_delta(reader)
+        # By their names: what else lies in the directory is none of the table.
         if self._files != [self._path]:
             reader = reader.option("basePath", self._path)
         try:
-            if _FORMATS[self._suffix] == "parquet":
-                table = reader.parquet(*self._files)
+            if _FORMATS[self._kind] == "parquet":
+                # Else a column that the first of them lacks would be taken for missing.
+                table = reader.option("mergeSchema", "true").parquet(*self._files)
             else:
-                separator = "\t" if self._suffix == ".tsv" else ","
+                separator = "\t" if self._kind == ".tsv" else ","
                 table = reader.csv(
                     self._files, header=True, sep=separator, multiLine=True, escape='"'
                 )
@@ -163,6 +183,16 @@ class _SparkTable:
         except _read_errors() as error:
             return self._unreadable(error)
         return table
+
+    def _open_delta(self, reader: DataFrameReader) -> DataFrame | Unreadable:
+        try:
+            return reader.format("delta").load(self._path)
+        except TaskTerminalError as error:
+            return Unreadable(
+                f"{self._path}: it is a Delta table, and {error.message}; {error.hint}"
+            )
+        except _read_errors() as error:
+            return self._unreadable(error)
 
     def _unreadable(self, error: Exception) -> Unreadable:
         lines = str(error).strip().splitlines() or [type(error).__name__]

@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perago.adapters.spark.delta import forget_delta_tables
 from perago.adapters.spark.gateway import SparkJvm
 from perago.adapters.spark.s3a import S3Gateway, close_repository, open_repository
 from perago.domain.errors import EnvironmentUnfitError
@@ -79,6 +80,7 @@ class IsolatedSession:
         """End what still runs and put the context back as it was. Call it in the same thread."""
         context = self._jvm.context
         _end_jobs(context, self.session, _CLOSE_SECONDS)
+        forget_delta_tables(self.session)
         _free_memory(context, self.session)
         _drop_shared_tables(self._jvm.root)
         _make_current(self._jvm.root)

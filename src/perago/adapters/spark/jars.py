@@ -76,6 +76,20 @@ S3A = JarSet(
 )
 """Hadoop's S3A and the committers for it, in the versions that Spark 4.1 goes with."""
 
+DELTA = JarSet(
+    name="delta",
+    packages=("io.delta:delta-spark_4.1_2.13:4.1.0",),
+    # What Spark has already, some of it in another version.
+    excludes=(
+        "com.fasterxml.jackson.core:*",
+        "com.google.code.findbugs:jsr305",
+        "org.antlr:antlr4-runtime",
+        "org.apache.logging.log4j:*",
+        "org.slf4j:slf4j-api",
+    ),
+)
+"""Delta Lake, in the version that Spark 4.1 goes with."""
+
 
 class JarCache:
     """Sets of jars below a directory that many processes may share."""

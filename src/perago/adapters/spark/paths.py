@@ -43,7 +43,7 @@ def spark_path(root: Path, path: str) -> str:
     return f"file:{root}/{path}" if path else f"file:{root}"
 
 
-def is_pattern(path: str) -> bool:
+def has_pattern(path: str) -> bool:
     """Whether a path has characters that a reader takes for more than themselves."""
     return _PATTERN_CHARACTERS.search(path) is not None
 

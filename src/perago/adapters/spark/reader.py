@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
+from perago.adapters.spark.delta import check_table_format, is_delta
 from perago.adapters.spark.roots import PATH_OPTIONS, Root, rooted
 
 if TYPE_CHECKING:
@@ -36,6 +37,13 @@ class RootedReader(DataFrameReader):
     def __init__(self, spark: SparkSession, root: Root) -> None:
         super().__init__(spark)
         self._root = root
+        self._takes_patterns = True
+
+    def format(self, source: str) -> DataFrameReader:
+        check_table_format(source, self._spark)
+        # Delta takes a path for one table, and a backslash in it for a backslash.
+        self._takes_patterns = not is_delta(source)
+        return super().format(source)
 
     def option(self, key: str, value: OptionalPrimitiveType) -> DataFrameReader:
         if key.lower() in PATH_OPTIONS and isinstance(value, str):
@@ -47,8 +55,16 @@ class RootedReader(DataFrameReader):
             self.option(key, value)
         return self
 
-    def load(self, path: Any = None, *args: Any, **options: Any) -> DataFrame:
-        return super().load(self._rooted(path), *args, **options)
+    def load(
+        self,
+        path: Any = None,
+        format: str | None = None,  # noqa: A002 - Spark's own word for it
+        *args: Any,
+        **options: Any,
+    ) -> DataFrame:
+        if format is not None:
+            self.format(format)
+        return super().load(self._rooted(path), None, *args, **options)
 
     def parquet(self, *paths: str, **options: OptionalPrimitiveType) -> DataFrame:
         return super().parquet(*(self._rooted(path) for path in paths), **options)
@@ -69,4 +85,4 @@ class RootedReader(DataFrameReader):
         return super().xml(self._rooted(path), *args, **options)
 
     def _rooted(self, path: Any) -> Any:
-        return rooted(self._root, path)
+        return rooted(self._root, path, is_pattern=self._takes_patterns)

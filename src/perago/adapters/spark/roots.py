@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from perago.adapters.spark.paths import check_path, escape_pattern, is_pattern, spark_path
+from perago.adapters.spark.paths import check_path, escape_pattern, has_pattern, spark_path
 from perago.ports import DirectPlace
 
 PATH_OPTIONS = ("path", "basepath")
@@ -24,6 +24,10 @@ class Root(Protocol):
         """
         ...
 
+    def uri(self, path: str) -> str:
+        """How Spark names a file or directory."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class LocalRoot:
@@ -31,8 +35,11 @@ class LocalRoot:
 
     directory: Path
 
+    def uri(self, path: str) -> str:
+        return spark_path(self.directory, path)
+
     def pattern(self, path: str) -> str:
-        is_literal = not is_pattern(path) or (self.directory / path).exists()
+        is_literal = not has_pattern(path) or (self.directory / path).exists()
         root = Path(escape_pattern(str(self.directory)))
         return spark_path(root, escape_pattern(path) if is_literal else path)
 
@@ -46,11 +53,10 @@ class StoreRoot:
     exists: Callable[[str], bool]
 
     def uri(self, path: str) -> str:
-        """How Spark names a file or directory."""
         return self._named(str(self.place.prefix.join(path)))
 
     def pattern(self, path: str) -> str:
-        is_literal = not is_pattern(path) or self.exists(path)
+        is_literal = not has_pattern(path) or self.exists(path)
         below = escape_pattern(path) if is_literal else path
         return self._named(escape_pattern(self.place.prefix.key) + below)
 
@@ -58,10 +64,11 @@ class StoreRoot:
         return f"s3a://{self.place.repository}/{self.ref}/{key}".rstrip("/")
 
 
-def rooted(root: Root, path: Any) -> Any:
+def rooted(root: Root, path: Any, *, is_pattern: bool) -> Any:
     """Root one path or many; an RDD or DataFrame of text is no path and stays."""
     if isinstance(path, str):
-        return root.pattern(check_path(path, root_allowed=True))
+        checked = check_path(path, root_allowed=True)
+        return root.pattern(checked) if is_pattern else root.uri(checked)
     if isinstance(path, list | tuple):
-        return [rooted(root, item) for item in path]
+        return [rooted(root, item, is_pattern=is_pattern) for item in path]
     return path

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from perago.adapters.localfs.java import JavaInstallation
 from perago.adapters.spark.claim import CLAIM
 from perago.adapters.spark.code import TaskCode
+from perago.adapters.spark.delta import has_delta_classes, missing_delta_jars
 from perago.adapters.spark.direct_workspace import DirectSparkWorkspace
 from perago.adapters.spark.gateway import SparkJvm, require_pyspark, start_jvm
 from perago.adapters.spark.isolation import IsolatedSession, JobGroup
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 _SCRATCH_PREFIX = "spark-"
 _LOG = logging.getLogger(__name__)
 
+FindJars = Callable[[JavaInstallation], Sequence[Path]]
+"""Finds jars, given the Java that may have to get them; none where Spark has them already."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectAccess:
@@ -44,7 +48,7 @@ class DirectAccess:
 
     gateway: S3Gateway | None
     """None where the cluster has the address and the keys in its own configuration."""
-    jars: Callable[[JavaInstallation], Sequence[Path]]
+    jars: FindJars
     """Finds the jars of S3A; none where the cluster has them."""
 
 
@@ -88,7 +92,8 @@ class LocalSparkSessions:
     the disk of the attempt directories, so that finished tables are moved rather than copied.
     `executor_log` takes the JVM's output; without it the JVM writes where this process does.
     `executors` is the number of processes that share the machine. `direct` is what direct
-    workspaces need; without it there are none. `code` is sent to a cluster that does not have it.
+    workspaces need; without it there are none. `delta_jars` finds the jars of Delta Lake; without
+    it there are no Delta tables. `code` is sent to a cluster that does not have it.
     """
 
     def __init__(
@@ -99,6 +104,7 @@ class LocalSparkSessions:
         *,
         executors: int = 1,
         direct: DirectAccess | None = None,
+        delta_jars: FindJars | None = None,
         code: TaskCode | None = None,
     ) -> None:
         self._settings = settings
@@ -106,6 +112,7 @@ class LocalSparkSessions:
         self._log = executor_log
         self._executors = executors
         self._direct = direct
+        self._delta_jars = delta_jars
         self._code = code
         self._jvm: SparkJvm | None = None
         self._jvm_is_direct = False
@@ -159,8 +166,12 @@ class LocalSparkSessions:
             scratch=self._scratch,
             executors=self._executors,
             s3a_jars=self._direct.jars(java) if direct and self._direct is not None else None,
+            delta_jars=None if self._delta_jars is None else self._delta_jars(java),
         )
         jvm = start_jvm(conf, java, scratch=self._scratch, log=self._log)
+        if self._delta_jars is not None and not has_delta_classes(jvm.context):
+            jvm.stop()
+            raise missing_delta_jars()
         if self._code is not None:
             for archive in self._code.archives(self._scratch / "code"):
                 jvm.context.addPyFile(str(archive))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from perago.adapters.spark.delta import add_delta_conf
 from perago.adapters.spark.s3a import S3A_CONF
 from perago.domain.errors import SettingsError
 
@@ -41,6 +42,8 @@ _LAUNCH_PREFIXES = (
     "spark.files",
     "spark.archives",
     "spark.submit.",
+    # Spark opens the file system to look for its jars, and keeps the one that it got.
+    "spark.hadoop.fs.file.impl",
 )
 
 
@@ -86,11 +89,13 @@ def build_spark_conf(
     scratch: Path,
     executors: int = 1,
     s3a_jars: Sequence[Path] | None = None,
+    delta_jars: Sequence[Path] | None = None,
 ) -> dict[str, str]:
     """Spark's settings for one of the executor processes that share a machine.
 
     Everything that Spark writes by itself goes below `scratch`. `s3a_jars` is for a Spark that
-    reaches the store by itself; it is empty where Spark has them already.
+    reaches the store by itself, `delta_jars` for one with Delta tables; they are empty where Spark
+    has them already.
     """
     cores = _share_of_cores(settings, machine, executors)
     conf = {
@@ -117,10 +122,18 @@ def build_spark_conf(
     else:
         # The same for `.crc`. Not where S3A is: it takes the other class for granted.
         conf["spark.hadoop.fs.file.impl"] = "org.apache.hadoop.fs.RawLocalFileSystem"
+        # Hadoop's other way to the same files, which Delta takes for its log.
+        conf["spark.hadoop.fs.AbstractFileSystem.file.impl"] = (
+            "org.apache.hadoop.fs.local.RawLocalFs"
+        )
     conf |= dict(settings.conf)
-    if s3a_jars:
+    if delta_jars is not None:
+        conf = add_delta_conf(conf, small_tasks=cores if is_local(settings.master) else None)
+    jars = [*(s3a_jars or ()), *(delta_jars or ())]
+    if jars:
         own = [conf[_JARS]] if conf.get(_JARS) else []
-        conf[_JARS] = ",".join([*own, *map(str, s3a_jars)])
+        # Each once: jars of the user's own are named for both.
+        conf[_JARS] = ",".join(dict.fromkeys([*own, *map(str, jars)]))
     return conf | {_JAVA_OPTIONS: _java_options(settings, scratch)}
 
 

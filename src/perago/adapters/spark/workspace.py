@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from perago.adapters.spark.delta import check_table_format
 from perago.adapters.spark.parquet_footer import normalise_footer
 from perago.adapters.spark.paths import check_path, spark_path
 from perago.adapters.spark.roots import LocalRoot
@@ -84,6 +85,10 @@ class LocalSparkWorkspace:
         )
         _refuse_file_above(path, target)
         plan.check_target(list_files(target), is_file=target.is_file())
+        if plan.is_delta:
+            check_table_format(format, self._spark)
+            save(df, plan, self.uri_out(path), mode=plan.delta_mode)
+            return
         scratch = self._scratch / uuid4().hex
         try:
             save(df, plan, spark_path(scratch / "written", ""), mode="error")

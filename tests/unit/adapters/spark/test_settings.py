@@ -125,3 +125,33 @@ def test_what_is_decided_for_one_machine_is_for_a_local_master_alone(
     one_machine = {"spark.driver.host", "spark.local.dir", "spark.sql.shuffle.partitions"}
     assert is_local(master) is local
     assert (one_machine & conf.keys()) == (one_machine if local else set())
+
+
+def test_delta_joins_what_the_user_set() -> None:
+    settings = SparkSettings(
+        cores=3, conf={"spark.sql.extensions": "my.Extension", "spark.jars": "/mine.jar"}
+    )
+    conf = build_spark_conf(
+        settings,
+        MACHINE,
+        scratch=SCRATCH,
+        s3a_jars=[Path("/both.jar"), Path("/s3a.jar")],
+        delta_jars=[Path("/both.jar"), Path("/delta.jar")],
+    )
+    assert conf["spark.sql.extensions"] == "my.Extension,io.delta.sql.DeltaSparkSessionExtension"
+    assert conf["spark.sql.catalog.spark_catalog"].endswith("DeltaCatalog")
+    assert conf["spark.jars"] == "/mine.jar,/both.jar,/s3a.jar,/delta.jar"
+    assert conf["spark.databricks.delta.snapshotPartitions"] == "3"
+
+
+def test_without_delta_nothing_is_said_of_it() -> None:
+    assert not [key for key in conf_of() if "delta" in key or "extensions" in key]
+    cluster = SparkSettings(master="spark://host:7077")
+    conf = build_spark_conf(cluster, MACHINE, scratch=SCRATCH, delta_jars=[])
+    assert "spark.databricks.delta.snapshotPartitions" not in conf
+    assert "spark.jars" not in conf
+
+
+def test_the_file_system_is_chosen_before_spark_opens_it() -> None:
+    """To look at its jars, before it hears of the other settings."""
+    assert "spark.hadoop.fs.file.impl" in select_launch_conf(conf_of())

@@ -28,6 +28,9 @@ def plan(**changes: Any) -> WritePlan:
         ({"file_format": "avro"}, "cannot write format 'avro'"),
         ({"mode": "overwrite_partitions"}, "partition_by is empty"),
         ({"sort_by": ("a",), "repartition": False}, "sort_by and repartition=False"),
+        ({"file_format": "iceberg"}, "Iceberg tables do not work"),
+        ({"file_format": "delta", "sort_by": ("a",)}, "each write to a Delta table is a new"),
+        ({"file_format": "delta", "mode": "overwrite_partitions"}, "partition_by is empty"),
     ],
 )
 def test_what_makes_no_sense_is_refused(changes: dict[str, Any], words: str) -> None:
@@ -77,3 +80,40 @@ def test_an_overwrite_may_replace_anything() -> None:
 def test_only_csv_has_options() -> None:
     assert plan().options == {}
     assert plan(file_format="csv").options == {"header": "true"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "said", "partitions"),
+    [
+        ("overwrite", "overwrite", "static"),
+        ("overwrite_partitions", "overwrite", "dynamic"),
+        ("append", "append", "static"),
+        ("error", "errorifexists", "static"),
+    ],
+)
+def test_delta_is_told_its_own_words(mode: str, said: str, partitions: str) -> None:
+    chosen = plan(file_format="delta", mode=mode, partition_by=("m",))
+    assert chosen.delta_mode == said
+    assert chosen.options == {"partitionOverwriteMode": partitions}
+
+
+def test_a_delta_table_goes_where_one_is_or_nothing() -> None:
+    log = ["_delta_log/00000000000000000000.json", "m=1/a.parquet"]
+    chosen = plan(file_format="delta")
+    chosen.check_target([], is_file=False)
+    chosen.check_target(log, is_file=False)
+    with pytest.raises(TaskTerminalError, match="files that no Delta log names"):
+        chosen.check_target(OLD, is_file=False)
+    with pytest.raises(TaskTerminalError, match="it is a file"):
+        chosen.check_target([], is_file=True)
+    # Delta knows the partitions of its tables, whatever the directories say.
+    plan(file_format="delta", mode="append").check_target(log, is_file=False)
+
+
+def test_plain_files_are_not_added_to_a_delta_table() -> None:
+    log = ["_delta_log/00000000000000000000.json", "m=1/a.parquet"]
+    for mode in ("append", "overwrite_partitions"):
+        with pytest.raises(TaskTerminalError, match="it is a Delta table"):
+            plan(mode=mode, partition_by=("m",)).check_target(log, is_file=False)
+    plan().check_target(log, is_file=False)
+    assert plan().find_replaced(log, ["x.parquet"]) == log
