@@ -5,8 +5,8 @@ import itertools
 import sys
 from collections.abc import Sequence
 
-BENCHMARKS = ("store", "attempt", "transfer", "dispatch")
-WITH_FLAGS = ("transfer", "dispatch")
+BENCHMARKS = ("store", "attempt", "transfer", "dispatch", "spark")
+WITH_FLAGS = ("transfer", "dispatch", "spark")
 
 
 def main(arguments: Sequence[str]) -> int:

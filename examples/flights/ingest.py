@@ -1,11 +1,11 @@
-"""Step 1: the raw tables, byte for byte as they were published."""
+"""Step 1: the raw tables, byte for byte as they were published, or more of the same."""
 
-import shutil
 from pathlib import Path
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from examples.flights.source import TABLES, open_table
+from examples.flights.scale import copy_table
+from examples.flights.source import TABLES
 from perago import (
     RetryPolicy,
     TaskContext,
@@ -18,7 +18,9 @@ from perago import (
 
 
 class IngestParams(BaseModel):
-    """Nothing to choose: the data set is one."""
+    """How many years of flights: the one that there was, and copies of it in the years after."""
+
+    scale: int = Field(default=1, ge=1, le=1000)
 
 
 class IngestResult(BaseModel):
@@ -42,14 +44,14 @@ class IngestResult(BaseModel):
     ),
     controls=TaskControls(retry=RetryPolicy(count=3, delay_seconds=1)),
 )
-def ingest(workspace: Path, _params: IngestParams, context: TaskContext) -> IngestResult:
+def ingest(workspace: Path, params: IngestParams, context: TaskContext) -> IngestResult:
     """Copy the five raw tables into the workspace."""
     raw = workspace / "raw"
     raw.mkdir(exist_ok=True)
     sizes = {}
     for number, name in enumerate(TABLES):
         context.progress(name, number / len(TABLES))
-        with open_table(name) as source, (raw / f"{name}.csv").open("wb") as target:
-            shutil.copyfileobj(source, target)
+        with (raw / f"{name}.csv").open("wb") as target:
+            copy_table(name, target, params.scale)
             sizes[name] = target.tell()
     return IngestResult(bytes=sizes)

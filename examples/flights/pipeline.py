@@ -2,14 +2,16 @@
 
 from examples.flights.clean import CleanParams, clean
 from examples.flights.features import FeaturesParams, features
-from examples.flights.ingest import ingest
+from examples.flights.ingest import IngestParams, ingest
 from examples.flights.join import JoinParams, join
 from examples.flights.quality import QualityParams, quality
 from examples.flights.report import ReportParams, report
 from perago import Pipeline
 
 
-class FlightsParams(CleanParams, JoinParams, FeaturesParams, QualityParams, ReportParams):
+class FlightsParams(
+    IngestParams, CleanParams, JoinParams, FeaturesParams, QualityParams, ReportParams
+):
     """All that a run can choose; by default a whole year of flights."""
 
 

@@ -119,6 +119,10 @@ def build_spark_conf(
         }
     if s3a_jars is not None:
         conf |= S3A_CONF
+        if is_local(settings.master):
+            # What is on its way to the store. Hadoop's own choice is one directory for everybody
+            # on the machine, where nobody removes what a killed process leaves.
+            conf["spark.hadoop.fs.s3a.buffer.dir"] = str(scratch / "tmp")
     else:
         # The same for `.crc`. Not where S3A is: it takes the other class for granted.
         conf["spark.hadoop.fs.file.impl"] = "org.apache.hadoop.fs.RawLocalFileSystem"

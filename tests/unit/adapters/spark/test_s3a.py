@@ -61,3 +61,14 @@ def test_what_the_user_sets_wins(tmp_path: Path) -> None:
     own = {"spark.hadoop.fs.s3a.committer.name": "directory"}
     conf = build_spark_conf(SparkSettings(conf=own), MACHINE, scratch=tmp_path, s3a_jars=[])
     assert conf.items() >= own.items()
+
+
+@pytest.mark.parametrize(("master", "is_ours"), [("local[2]", True), ("spark://head:7077", False)])
+def test_what_is_on_its_way_to_the_store_waits_below_the_scratch(
+    tmp_path: Path, master: str, is_ours: bool
+) -> None:
+    """Of a cluster's machines nothing is known."""
+    settings = SparkSettings(master=master)
+    conf = build_spark_conf(settings, MACHINE, scratch=tmp_path, s3a_jars=[])
+    found = conf.get("spark.hadoop.fs.s3a.buffer.dir")
+    assert found == (str(tmp_path / "tmp") if is_ours else None)
