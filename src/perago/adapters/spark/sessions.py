@@ -22,6 +22,7 @@ from perago.adapters.spark.gateway import SparkJvm, require_pyspark, start_jvm
 from perago.adapters.spark.isolation import IsolatedSession, JobGroup
 from perago.adapters.spark.java import find_java
 from perago.adapters.spark.machine import measure_machine
+from perago.adapters.spark.progress import LocalSparkWatch
 from perago.adapters.spark.s3a import S3Gateway
 from perago.adapters.spark.settings import SparkSettings, build_spark_conf
 from perago.adapters.spark.workspace import LocalSparkWorkspace
@@ -96,6 +97,9 @@ class LocalSparkLease:
         assert self._gateway is not None, "a lease that is not direct"
         self._isolated.open_repository(self._gateway, place.repository)
         return DirectSparkWorkspace(spark=self._session, place=place, store=store)
+
+    def watch(self) -> LocalSparkWatch:
+        return LocalSparkWatch(self._session.sparkContext)
 
     def settle(self) -> None:
         self._isolated.settle()
