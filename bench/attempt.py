@@ -30,6 +30,7 @@ from perago.app.run_attempt import AttemptRun
 from perago.app.transfer import ImportRequest, import_directory
 from perago.domain.ids import BranchName, ExecutionId, RepositoryName, WorkerId
 from perago.domain.outcome import Phase
+from perago.domain.spark_progress import SparkProgress
 from perago.domain.workspace import Prefix
 from perago.runtime.failpoints import RuleFailpoints
 from perago.runtime.isolation import ProcessIsolation
@@ -77,6 +78,9 @@ class Stopwatch:
         """Not of interest here."""
 
     def progressed(self, message: str, fraction: float | None) -> None:
+        """Not of interest here."""
+
+    def spark_progressed(self, progress: SparkProgress, line: str | None) -> None:
         """Not of interest here."""
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from perago.adapters.spark import LocalSparkLease, LocalSparkSessions
 from perago.domain.attempt import Attempt
 from perago.domain.ids import ExecutionId
-from perago.ports import DirectPlace, DirectStore, SparkWorkspace
+from perago.ports import DirectPlace, DirectStore, SparkWatch, SparkWorkspace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +48,14 @@ class TimedLease:
     @property
     def session(self) -> SparkSession:
         return self._lease.session
+
+    @property
+    def is_usable(self) -> bool:
+        return self._lease.is_usable
+
+    def watch(self) -> SparkWatch:
+        with self._costs.of("open"):
+            return self._lease.watch()
 
     def workspace(self, input_directory: Path, output_directory: Path) -> SparkWorkspace:
         with self._costs.of("open"):

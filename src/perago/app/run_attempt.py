@@ -20,6 +20,7 @@ from perago.app.full_disk import explain_full_disk
 from perago.app.local_workspace import LocalWorkspaceFlow
 from perago.app.phases import PhaseRecorder
 from perago.app.report import report_outcome
+from perago.app.spark_sampler import SparkSampler
 from perago.app.workspace_flow import WorkspaceFlow
 from perago.authoring import AnyTask, TaskContext, TaskInput, WorkspaceKind, WorkspaceSpec
 from perago.domain.access import Access, decide_access
@@ -160,7 +161,10 @@ class AttemptRun:
                 lease = scope.ports.spark.lease(scope.attempt, scope.execution_id)
                 spark = stack.enter_context(lease)
             workspace = flow.for_body(spark) if flow is not None else None
-            with scope.ports.isolation.around_body():
+            # The sampler outside: what it says last is said where the runtime logs, whatever the
+            # body did to the process.
+            sampler = SparkSampler(spark, self._observer, scope.ports.clock)
+            with sampler, scope.ports.isolation.around_body():
                 raw = self._invoke(task_input, workspace, spark)
             # Checked before anything is staged: what cannot be reported must not be published.
             limit = scope.ports.orchestrator.max_output_bytes - _OUTPUT_RESERVE_BYTES

@@ -46,6 +46,8 @@ class StepLine:
     """Where it runs, if not here: its phases are not known then."""
     message: str = ""
     fraction: float | None = None
+    spark: str = ""
+    """How far Spark is with its body."""
     moved: Moved = NOTHING_MOVED
     """All that its attempt moved."""
     moved_in_phase: Moved = NOTHING_MOVED
@@ -117,6 +119,7 @@ class Board:
         with self._lock:
             line = self._line(attempt.reference_name)
             line.phase, line.phase_began, line.moved_in_phase = phase, self._now(), NOTHING_MOVED
+            line.spark = ""
 
     def leave(self, attempt: Attempt, seconds: float) -> Moved:
         """The attempt left its phase; return what it moved there."""
@@ -137,6 +140,11 @@ class Board:
         with self._lock:
             line = self._line(attempt.reference_name)
             line.message, line.fraction = message, fraction
+
+    def tell_spark(self, attempt: Attempt, how_far: str) -> None:
+        """Spark is so far with the body."""
+        with self._lock:
+            self._line(attempt.reference_name).spark = how_far
 
     def end(self, attempt: Attempt, outcome: Outcome | None) -> float:
         """The attempt is over; whether it is retried, the orchestrator says later.

@@ -13,6 +13,7 @@ from perago.domain.attempt import Attempt, AttemptStatus
 from perago.domain.errors import OrchestratorUnavailableError
 from perago.domain.ids import TaskId, WorkflowId
 from perago.domain.outcome import Outcome, Phase
+from perago.domain.spark_progress import SparkProgress
 from perago.domain.workflow import TaskState, WorkflowState
 from perago.ports import Orchestrator
 from perago.runtime.events import IgnoredEvents
@@ -94,6 +95,11 @@ class RunFollower(IgnoredEvents):
         """Pass it on."""
         if self._is_ours(attempt):
             self._view.progressed(attempt, message, fraction)
+
+    def spark_progressed(self, attempt: Attempt, progress: SparkProgress, line: str | None) -> None:
+        """Pass it on."""
+        if self._is_ours(attempt):
+            self._view.spark_progressed(attempt, progress, line)
 
     def attempt_ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
         """Pass it on."""

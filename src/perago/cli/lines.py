@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import datetime
 from types import TracebackType
 from typing import Self
@@ -15,6 +16,7 @@ from perago.cli.views import RunHeader, say_over, say_stopping, say_waiting
 from perago.domain.attempt import Attempt, AttemptStatus
 from perago.domain.ids import TaskId
 from perago.domain.outcome import Completed, JsonValue, Outcome, Phase
+from perago.domain.spark_progress import SparkProgress
 from perago.domain.workflow import TaskState, WorkflowState
 from perago.runtime.events import IgnoredEvents
 
@@ -100,6 +102,16 @@ class PlainView(IgnoredEvents):
         """What the body says is worth a line."""
         share = "" if fraction is None else f" ({fraction:.0%})"
         self._line(f"{attempt.reference_name}: {message}{share}")
+
+    def spark_progressed(
+        self,
+        attempt: Attempt,
+        progress: SparkProgress,  # noqa: ARG002 - the line says it
+        line: str | None,
+    ) -> None:
+        """A line now and then."""
+        if line is not None:
+            self._line(f"{attempt.reference_name}: {line}")
 
     def attempt_ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
         """A line with what it cost, or why it failed."""
@@ -220,6 +232,15 @@ class JsonView(IgnoredEvents):
     def progressed(self, attempt: Attempt, message: str, fraction: float | None) -> None:
         """A line."""
         self._emit("progress", attempt, message=message, fraction=fraction)
+
+    def spark_progressed(
+        self,
+        attempt: Attempt,
+        progress: SparkProgress,
+        line: str | None,  # noqa: ARG002 - it says the same in words
+    ) -> None:
+        """A line; about one a second."""
+        self._emit("spark_progress", attempt, **asdict(progress))
 
     def attempt_ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
         """A line with the output or the reason."""

@@ -16,6 +16,7 @@ from perago.cli.output import printable, short, short_run, show_seconds
 from perago.cli.views import RunHeader, say_stopping, say_waiting
 from perago.domain.attempt import Attempt
 from perago.domain.outcome import Outcome, Phase
+from perago.domain.spark_progress import SparkProgress
 from perago.domain.workflow import TaskState, WorkflowState
 from perago.runtime.events import IgnoredEvents
 
@@ -113,6 +114,15 @@ class LiveView(IgnoredEvents):
         """Show what the body says."""
         self._board.tell(attempt, message, fraction)
 
+    def spark_progressed(
+        self,
+        attempt: Attempt,
+        progress: SparkProgress,
+        line: str | None,  # noqa: ARG002 - for those who show lines
+    ) -> None:
+        """Show how far Spark is."""
+        self._board.tell_spark(attempt, progress.describe())
+
     def attempt_ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
         """The step is done or not."""
         self._board.end(attempt, outcome)
@@ -152,7 +162,8 @@ def describe_work(line: StepLine) -> str:
     match line.status:
         case StepStatus.RUNNING:
             share = "" if line.fraction is None else f" {line.fraction:.0%}"
-            parts = [str(line.phase or line.place or "starting"), f"{words}{share}".strip()]
+            at = str(line.phase or line.place or "starting")
+            parts = [at, f"{words}{share}".strip(), printable(line.spark)]
             return "  ".join(filter(None, parts))
         case StepStatus.FAILED:
             return words

@@ -26,6 +26,7 @@ from perago.ports.spark import (
     SparkGuardrails,
     SparkLease,
     SparkSessions,
+    SparkWatch,
     SparkWorkspace,
 )
 from perago.ports.store import (
@@ -61,6 +62,7 @@ __all__ = [
     "SparkGuardrails",
     "SparkLease",
     "SparkSessions",
+    "SparkWatch",
     "SparkWorkspace",
     "WorkspaceStore",
     "always_allowed",

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from perago.domain.attempt import Attempt
 from perago.domain.outcome import Phase
+from perago.domain.spark_progress import SparkProgress
 
 
 class AttemptObserver(Protocol):
@@ -27,6 +28,10 @@ class AttemptObserver(Protocol):
 
     def progressed(self, message: str, fraction: float | None) -> None:
         """The body said how far it is."""
+        ...
+
+    def spark_progressed(self, progress: SparkProgress, line: str | None) -> None:
+        """Spark is so far with the body; now and then with a line for the task's log."""
         ...
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 from perago.domain.attempt import Attempt
 from perago.domain.guardrail import Guardrail
 from perago.domain.ids import BranchName, CommitId, ExecutionId, RepositoryName
+from perago.domain.spark_progress import SparkProgress
 from perago.domain.workspace import Prefix
 from perago.ports.direct import DirectStore
 
@@ -94,6 +95,22 @@ class DirectPlace:
     staging: BranchName | None
 
 
+class SparkWatch(Protocol):
+    """Counts what Spark does for an attempt from the moment it was made.
+
+    It is used from one thread beside the body's. Whatever it raises costs the display, never the
+    attempt; once the body has stopped Spark it asks nothing of it any more, and raises.
+    """
+
+    def look(self) -> SparkProgress:
+        """How far Spark is; may lag a moment behind."""
+        ...
+
+    def total(self) -> SparkProgress:
+        """What it has done, exactly, once the body is over; takes a moment at most."""
+        ...
+
+
 class SparkLease(Protocol):
     """Spark for the length of one attempt."""
 
@@ -113,6 +130,10 @@ class SparkLease(Protocol):
 
     def direct_workspace(self, place: DirectPlace, store: DirectStore) -> SparkWorkspace:
         """A workspace that Spark reads and writes in the store itself."""
+        ...
+
+    def watch(self) -> SparkWatch:
+        """Begin to count what Spark does from now on. Called in the body's thread."""
         ...
 
     def settle(self) -> None:

@@ -10,6 +10,7 @@ from perago.domain.attempt import Attempt
 from perago.domain.changes import ChangeCount
 from perago.domain.execution import Execution
 from perago.domain.outcome import Outcome, Phase
+from perago.domain.spark_progress import SparkProgress
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +40,10 @@ class WorkerEvents(Protocol):
 
     def progressed(self, attempt: Attempt, message: str, fraction: float | None) -> None:
         """Its body said how far it is."""
+        ...
+
+    def spark_progressed(self, attempt: Attempt, progress: SparkProgress, line: str | None) -> None:
+        """Spark is so far with its body; a line is what its task's log gets of that."""
         ...
 
     def changes_found(self, attempt: Attempt, changes: ChangeCount) -> None:
@@ -91,6 +96,9 @@ class IgnoredEvents:
     def progressed(self, attempt: Attempt, message: str, fraction: float | None) -> None:
         """Not shown."""
 
+    def spark_progressed(self, attempt: Attempt, progress: SparkProgress, line: str | None) -> None:
+        """Not shown."""
+
     def changes_found(self, attempt: Attempt, changes: ChangeCount) -> None:
         """Not shown."""
 
@@ -137,6 +145,9 @@ class FanOutEvents:
 
     def progressed(self, attempt: Attempt, message: str, fraction: float | None) -> None:
         self._tell(lambda consumer: consumer.progressed(attempt, message, fraction))
+
+    def spark_progressed(self, attempt: Attempt, progress: SparkProgress, line: str | None) -> None:
+        self._tell(lambda consumer: consumer.spark_progressed(attempt, progress, line))
 
     def changes_found(self, attempt: Attempt, changes: ChangeCount) -> None:
         self._tell(lambda consumer: consumer.changes_found(attempt, changes))

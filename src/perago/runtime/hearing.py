@@ -23,6 +23,7 @@ from perago.runtime.messages import (
     PhaseStarted,
     Progressed,
     Ready,
+    SparkProgressed,
     Transferred,
     Unfit,
 )
@@ -112,6 +113,10 @@ class Hearing:
             case Progressed(message=text, fraction=fraction):
                 self._events.progressed(attempt, text, fraction)
                 self._task_log.add(attempt, text)
+            case SparkProgressed(progress=progress, line=line):
+                self._events.spark_progressed(attempt, progress, line)
+                if line is not None:
+                    self._task_log.add(attempt, line)
             case AttemptEnded():
                 self._end(slot, assignment, message)
             case _:

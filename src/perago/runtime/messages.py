@@ -19,6 +19,7 @@ from perago.domain.attempt import Attempt
 from perago.domain.changes import ChangeCount
 from perago.domain.ids import ExecutionId
 from perago.domain.outcome import Completed, Failed, Outcome, Phase, TerminalFailure
+from perago.domain.spark_progress import SparkProgress, SparkStage
 from perago.domain.workflow import PolledTask
 
 
@@ -82,6 +83,14 @@ class Progressed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SparkProgressed:
+    """From an executor: how far Spark is, now and then with a line for the task's log."""
+
+    progress: SparkProgress
+    line: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptEnded:
     """From an executor: the attempt is cleaned up and the slot is free.
 
@@ -94,7 +103,7 @@ class AttemptEnded:
 
 
 ToExecutor = RunAttempt | Stop
-FromAttempt = PhaseStarted | PhaseEnded | Transferred | Progressed | AttemptEnded
+FromAttempt = PhaseStarted | PhaseEnded | Transferred | Progressed | SparkProgressed | AttemptEnded
 FromExecutor = Ready | Unfit | FromAttempt
 
 
@@ -116,6 +125,7 @@ def _pickle_by_fields(kind: type) -> None:
 
 for _kind in (
     *(Attempt, PolledTask, ChangeCount, Completed, Failed, TerminalFailure),
+    *(SparkStage, SparkProgress, SparkProgressed),
     *(RunAttempt, Unfit, PhaseStarted, PhaseEnded, Transferred, Progressed, AttemptEnded),
 ):
     _pickle_by_fields(_kind)

@@ -13,11 +13,13 @@ import time
 from multiprocessing.connection import Connection
 
 from perago.domain.outcome import Phase
+from perago.domain.spark_progress import SparkProgress
 from perago.runtime.messages import (
     FromExecutor,
     PhaseEnded,
     PhaseStarted,
     Progressed,
+    SparkProgressed,
     Transferred,
     tell_supervisor,
 )
@@ -85,6 +87,10 @@ class PipeObserver:
             latest = self._take_progress() if due else None
         if latest is not None:
             self.send(latest)
+
+    def spark_progressed(self, progress: SparkProgress, line: str | None) -> None:
+        """Spark is so far; who looks does so about once a second."""
+        self.send(SparkProgressed(progress=progress, line=line))
 
     def send(self, message: FromExecutor) -> None:
         """Send one message after those that were held back; never raises."""

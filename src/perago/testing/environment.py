@@ -40,6 +40,7 @@ from perago.domain.ids import (
 )
 from perago.domain.outcome import Completed, JsonObject, JsonValue, Outcome, Phase, read_ref
 from perago.domain.publication import Commit
+from perago.domain.spark_progress import SparkProgress
 from perago.domain.workflow import PolledTask
 from perago.ports import Failpoint, LocalFile, WorkspaceStore
 from perago.settings import resolve_settings
@@ -103,6 +104,8 @@ class _Observer:
 
     def progressed(self, message: str, fraction: float | None) -> None:  # noqa: ARG002
         self.progress.append(message)
+
+    def spark_progressed(self, progress: SparkProgress, line: str | None) -> None: ...
 
 
 @dataclass(slots=True)

@@ -30,6 +30,7 @@ from perago.domain.attempt import Attempt
 from perago.domain.errors import PeragoError
 from perago.domain.ids import CommitId, ExecutionId
 from perago.domain.outcome import Completed, Failed, Outcome, Phase, read_ref
+from perago.domain.spark_progress import SparkProgress
 from perago.domain.workflow import PolledTask
 from perago.ports import (
     DirectStore,
@@ -132,6 +133,8 @@ class _Quiet:
     def transferred(self, objects: int, size: int) -> None: ...
 
     def progressed(self, message: str, fraction: float | None) -> None: ...
+
+    def spark_progressed(self, progress: SparkProgress, line: str | None) -> None: ...
 
     def around_body(self) -> AbstractContextManager[None]:
         return nullcontext()

@@ -25,7 +25,7 @@ from perago.domain.guardrail import Guardrail
 from perago.domain.ids import BranchName, ExecutionId, ObjectPath
 from perago.domain.outcome import Completed, Failed, Phase, TerminalFailure
 from perago.domain.workspace import MARKER_NAME
-from perago.ports import DirectPlace, DirectStore, Failpoint
+from perago.ports import DirectPlace, DirectStore, Failpoint, SparkWatch
 from perago.testing import TaskEnvironment, TaskRun
 from perago.testing.environment import Fault
 from perago.testing.memory_direct_store import MemoryDirectStore
@@ -80,6 +80,9 @@ class FakeSpark:
     def direct_workspace(self, place: DirectPlace, store: DirectStore) -> SparkWorkspace:
         assert isinstance(store, MemoryDirectStore)
         return FakeWorkspace(place, store)  # type: ignore[return-value] # what the bodies here use
+
+    def watch(self) -> SparkWatch:
+        raise EnvironmentUnfitError("nobody shows how far this one is")
 
     def settle(self) -> None:
         self.heard.append("settle")

@@ -9,6 +9,7 @@ from perago.domain.attempt import Attempt, AttemptStatus
 from perago.domain.errors import OrchestratorUnavailableError
 from perago.domain.ids import WorkflowId
 from perago.domain.outcome import Completed, Phase
+from perago.domain.spark_progress import SparkProgress
 from perago.domain.workflow import TaskState, WorkflowState, WorkflowStatus
 from perago.ports import Orchestrator
 from tests.unit.cli.runs import RUN, attempt, run_of, state
@@ -66,6 +67,7 @@ def test_events_of_the_run_are_passed_on(view: RecordingView) -> None:
     follower.phase_ended(attempt(), Phase.BODY, 1)
     follower.transferred(attempt(), 1, 2)
     follower.progressed(attempt(), "half", None)
+    follower.spark_progressed(attempt(), SparkProgress(jobs=1), "Spark: 1 job")
     follower.attempt_ended(attempt(), Completed(output={}))
     follower.executor_died(attempt(), "SIGKILL")
     follower.executor_died(None, "exit")
@@ -77,6 +79,7 @@ def test_events_of_the_run_are_passed_on(view: RecordingView) -> None:
         "phase_ended clean body",
         "transferred clean",
         "progressed clean half",
+        "spark_progressed clean Spark: 1 job",
         "attempt_ended clean",
         "executor_died clean SIGKILL",
         "executor_died exit",
@@ -94,6 +97,7 @@ def test_another_run_is_mentioned_once_and_then_left_out(view: RecordingView) ->
         follower.phase_ended(other, Phase.BODY, 1)
         follower.transferred(other, 1, 2)
         follower.progressed(other, "half", None)
+        follower.spark_progressed(other, SparkProgress(jobs=1), "Spark: 1 job")
         follower.attempt_ended(other, None)
         follower.executor_died(other, "SIGKILL")
 

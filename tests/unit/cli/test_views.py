@@ -14,6 +14,7 @@ from perago.cli.speed import Moved
 from perago.cli.views import RunHeader, RunView
 from perago.domain.attempt import AttemptStatus
 from perago.domain.outcome import Completed, Failed, Phase
+from perago.domain.spark_progress import SparkProgress, SparkStage
 from perago.ports import Fencing
 from perago.testing import FakeClock
 from tests.unit.cli.runs import attempt, run_of, state
@@ -25,6 +26,10 @@ HEADER = RunHeader(
     store=StoreInForce(kind="lakefs", place="http://lake:8000", fencing=Fencing.SOFT),
 )
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+COUNTING = SparkProgress(
+    jobs=1, stages=2, active=(SparkStage(name="count at clean.py:41", tasks=40, tasks_done=12),)
+)
+COUNTED = SparkProgress(jobs=1, stages=2, stages_done=2, tasks_done=41)
 WAITING = state("approve", AttemptStatus.IN_PROGRESS, kind="HUMAN")
 
 
@@ -35,6 +40,8 @@ def tell_a_story(view: RunView, clock: FakeClock) -> None:
         view.attempt_started(attempt())
         view.phase_started(attempt(), Phase.BODY)
         view.progressed(attempt(), "reading", 0.25)
+        view.spark_progressed(attempt(), COUNTING, None)
+        view.spark_progressed(attempt(), COUNTED, COUNTED.describe_total())
         view.transferred(attempt(), 2, 3_000)
         view.phase_ended(attempt(), Phase.BODY, 1.5)
         clock.advance(2)
@@ -66,6 +73,7 @@ def test_plain_lines_tell_every_event(capfd: pytest.CaptureFixture[str]) -> None
         "store: lakefs at http://lake:8000, soft fence",
         "clean: started",
         "clean: reading (25%)",
+        "clean: Spark: 1 job, 2 stages, 41 tasks",
         "clean: body moved 2 objects, 3.0 kB in 1.50 s (1.3 objects/s, 2.0 kB/s)",
         "clean: failed in body after 2.00 s: ValueError: no",
         "clean: started again (retry 1)",
@@ -91,6 +99,8 @@ def test_json_lines_tell_every_event(capfd: pytest.CaptureFixture[str]) -> None:
         "run_began",
         "step_started",
         "progress",
+        "spark_progress",
+        "spark_progress",
         "transferred",
         "phase_ended",
         "step_failed",
@@ -110,10 +120,41 @@ def test_json_lines_tell_every_event(capfd: pytest.CaptureFixture[str]) -> None:
         "place": "http://lake:8000",
         "fencing": "soft",
     }
-    assert (events[4]["objects"], events[4]["bytes_per_second"]) == (2, 2000)
-    assert events[5]["reason"] == "ValueError: no"
-    assert (events[6]["step"], events[6]["retry"]) == ("clean", 1)
-    assert events[12]["complete_with"] == "perago complete 11111111 approve"
+    assert events[3] | {"at": None, "run": None} == {
+        "event": "spark_progress",
+        "at": None,
+        "run": None,
+        "step": "clean",
+        "retry": 0,
+        "jobs": 1,
+        "stages": 2,
+        "stages_done": 0,
+        "tasks_done": 0,
+        "tasks_failed": 0,
+        "active": [{"name": "count at clean.py:41", "tasks": 40, "tasks_done": 12}],
+    }
+    assert (events[6]["objects"], events[6]["bytes_per_second"]) == (2, 2000)
+    assert events[7]["reason"] == "ValueError: no"
+    assert (events[8]["step"], events[8]["retry"]) == ("clean", 1)
+    assert events[14]["complete_with"] == "perago complete 11111111 approve"
+
+
+def test_a_terminal_shows_how_far_spark_is_while_the_body_runs() -> None:
+    clock = FakeClock()
+    board = Board([StepLine(reference="clean")], clock.elapsed)
+    view = LiveView(Console(file=StringIO()), board)
+    view.attempt_started(attempt())
+    view.phase_started(attempt(), Phase.BODY)
+    view.progressed(attempt(), "cleaning", None)
+
+    view.spark_progressed(attempt(), COUNTING, None)
+
+    assert (
+        describe_work(board.line("clean"))
+        == "body  cleaning  Spark stage 1 of 2 (count at clean.py:41), 12/40 tasks"
+    )
+    view.phase_started(attempt(), Phase.POST_CHECK)
+    assert describe_work(board.line("clean")) == f"{Phase.POST_CHECK}  cleaning"
 
 
 def test_a_terminal_gets_one_line_per_step(monkeypatch: pytest.MonkeyPatch) -> None:

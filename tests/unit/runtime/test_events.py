@@ -9,6 +9,7 @@ import pytest
 
 from perago.domain.changes import ChangeCount
 from perago.domain.outcome import Completed, Phase
+from perago.domain.spark_progress import SparkProgress
 from perago.runtime.events import FanOutEvents, IgnoredEvents, WorkerEvents
 from tests.unit.runtime.executions import an_execution
 
@@ -21,6 +22,7 @@ CALLS: list[tuple[str, tuple[object, ...]]] = [
     ("phase_ended", (ATTEMPT, Phase.BODY, 1.0)),
     ("transferred", (ATTEMPT, 1, 10)),
     ("progressed", (ATTEMPT, "half", 0.5)),
+    ("spark_progressed", (ATTEMPT, SparkProgress(jobs=1), "Spark: 1 job")),
     ("changes_found", (ATTEMPT, ChangeCount(written=1, deleted=2))),
     ("attempt_ended", (ATTEMPT, Completed(output={}))),
     ("executor_died", (None, "exit code 1")),

@@ -10,6 +10,7 @@ import pytest
 from perago.domain.attempt import Attempt
 from perago.domain.ids import ExecutionId, TaskId, WorkerId, WorkflowId
 from perago.domain.outcome import Completed, Outcome, Phase
+from perago.domain.spark_progress import SparkProgress, SparkStage
 from perago.domain.workflow import PolledTask
 from perago.runtime.deaths import DeathRecord
 from perago.runtime.events import IgnoredEvents
@@ -42,15 +43,29 @@ class Told(IgnoredEvents):
     def phase_ended(self, attempt: Attempt, phase: Phase, seconds: float) -> None:
         self.words.append(f"{phase} ends")
 
+    def spark_progressed(self, attempt: Attempt, progress: SparkProgress, line: str | None) -> None:
+        self.words.append(f"Spark is at {progress.jobs}: {line}")
+
     def attempt_ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
         self.words.append("over")
+
+
+class RecordingLog(TaskLog):
+    """The log of the one task."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, attempt: Attempt, text: str) -> None:
+        assert attempt == ATTEMPT
+        self.lines.append(text)
 
 
 class Scene:
     """A slot whose executor is this process, at the other end of a real pipe."""
 
     def __init__(self, *, is_brief: bool) -> None:
-        clock, self.told = FakeClock(), Told()
+        clock, self.told, self.log = FakeClock(), Told(), RecordingLog()
         orchestrator, calls = MemoryOrchestrator(clock), InlineCalls()
         options = SupervisorOptions(
             worker_id=WorkerId("me"),
@@ -77,7 +92,7 @@ class Scene:
                 is_over=reports.holds,
             ),
             reports=reports,
-            task_log=TaskLog(orchestrator, calls),
+            task_log=self.log,
             deaths=DeathRecord(options),
             ask_soon=lambda: None,
         )
@@ -132,6 +147,19 @@ def test_a_body_is_told_of_as_it_begins() -> None:
 
     assert scene.heard() == ["validate begins", "validate ends", "body begins"]
     assert scene.assignment.phase is Phase.BODY
+
+
+def test_how_far_spark_is_is_told_and_lines_of_it_are_logged() -> None:
+    scene = Scene(is_brief=False)
+    scene.enter_body()
+    scene.heard()
+    stage = SparkStage(name="count", tasks=2, tasks_done=1)
+
+    scene.executor.spark_progressed(SparkProgress(jobs=1, active=(stage,)), None)
+    scene.executor.spark_progressed(SparkProgress(jobs=2), "Spark: 2 jobs")
+
+    assert scene.heard() == ["Spark is at 1: None", "Spark is at 2: Spark: 2 jobs"]
+    assert scene.log.lines == ["Spark: 2 jobs"]
 
 
 def test_a_brief_attempt_is_told_of_when_it_is_over(brief: Scene) -> None:

@@ -24,6 +24,7 @@ from perago.adapters.spark.gateway import SparkJvm, require_pyspark, start_jvm
 from perago.adapters.spark.isolation import IsolatedSession, JobGroup
 from perago.adapters.spark.java import find_java
 from perago.adapters.spark.machine import measure_machine
+from perago.adapters.spark.progress import LocalSparkWatch
 from perago.adapters.spark.s3a import S3Gateway
 from perago.adapters.spark.settings import SparkSettings, build_spark_conf
 from perago.adapters.spark.workspace import LocalSparkWorkspace
@@ -80,6 +81,9 @@ class LocalSparkLease:
     def direct_workspace(self, place: DirectPlace, store: DirectStore) -> DirectSparkWorkspace:
         self._isolated.open_repository(self._gateway, place.repository)
         return DirectSparkWorkspace(spark=self._session, place=place, store=store)
+
+    def watch(self) -> LocalSparkWatch:
+        return LocalSparkWatch(self._session.sparkContext)
 
     def settle(self) -> None:
         self._isolated.settle()

@@ -15,6 +15,7 @@ from perago.domain.changes import ChangeCount
 from perago.domain.execution import Execution
 from perago.domain.ids import TaskId
 from perago.domain.outcome import Outcome, Phase, direction_of
+from perago.domain.spark_progress import SparkProgress
 
 
 @dataclass(slots=True)
@@ -57,6 +58,9 @@ class TelemetryEvents:
 
     def progressed(self, attempt: Attempt, message: str, fraction: float | None) -> None:
         """The orchestrator's task log has it."""
+
+    def spark_progressed(self, attempt: Attempt, progress: SparkProgress, line: str | None) -> None:
+        """The same."""
 
     def changes_found(self, attempt: Attempt, changes: ChangeCount) -> None:
         if self._spans is not None:

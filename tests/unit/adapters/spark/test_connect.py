@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 from pyspark.sql.connect import proto
+from pyspark.sql.connect.shell.progress import StageInfo
 
 from perago.adapters.spark.connect import ConnectSettings
 from perago.adapters.spark.connect.guard import watch
 from perago.adapters.spark.connect.operations import OpenOperations
+from perago.adapters.spark.connect.progress import ConnectSparkWatch
+from perago.domain.errors import EnvironmentUnfitError
 
 SERVICE = "/spark.connect.SparkConnectService"
 
@@ -107,3 +110,35 @@ def test_a_token_is_not_shown() -> None:
     settings = ConnectSettings(remote="sc://host:1/;token=hidden;use_ssl=true")
     assert settings.shown == "sc://host:1"
     assert "hidden" not in repr(settings)
+
+
+class FakeSession:
+    is_stopped = False
+
+    def registerProgressHandler(self, handler: object) -> None:  # noqa: N802 - Spark's name
+        self.handler = handler
+
+
+def stage(number: int, tasks: int, completed: int) -> StageInfo:
+    return StageInfo(number, tasks, completed, 0, tasks == completed)
+
+
+def test_what_a_server_reports_is_summed_up() -> None:
+    session: Any = FakeSession()
+    watch = ConnectSparkWatch(session)
+    assert watch.look().jobs == 0
+
+    watch([stage(1, 4, 4), stage(2, 8, 3)], 2, "a", done=False)
+    now = watch.look()
+    assert (now.jobs, now.stages, now.stages_done, now.tasks_done) == (1, 2, 1, 7)
+    assert [(one.tasks, one.tasks_done) for one in now.active] == [(8, 3)]
+
+    watch([stage(1, 4, 4), stage(2, 8, 8)], 0, "a", done=True)
+    watch(None, 0, "b", done=True)
+    total = watch.total()
+    assert total.describe_total() == "Spark: 2 jobs, 2 stages, 12 tasks"
+    assert total.active == ()
+
+    session.is_stopped = True
+    with pytest.raises(EnvironmentUnfitError):
+        watch.look()

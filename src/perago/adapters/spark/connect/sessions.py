@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, cast
 from perago.adapters.spark.claim import CLAIM
 from perago.adapters.spark.code import TaskCode
 from perago.adapters.spark.connect.guard import SessionGuard
+from perago.adapters.spark.connect.progress import ConnectSparkWatch
 from perago.adapters.spark.direct_workspace import DirectSparkWorkspace
 from perago.adapters.spark.gateway import require_pyspark
 from perago.adapters.spark.s3a import NEEDED_CLASSES, S3A_CONF, S3Gateway
@@ -114,6 +115,9 @@ class ConnectSparkLease:
             for name, value in self._gateway.hadoop_conf(place.repository).items():
                 self._session.conf.set(name, value)
         return DirectSparkWorkspace(spark=self.session, place=place, store=store)
+
+    def watch(self) -> ConnectSparkWatch:
+        return ConnectSparkWatch(self._session)
 
     def settle(self) -> None:
         if self._session.is_stopped:
