@@ -110,6 +110,7 @@ def test_an_executor_out_of_memory_fails_the_attempt_and_not_the_next(
         assert isinstance(attempted.outcome, Failed)
         assert attempted.outcome.phase is Phase.BODY
         assert "failed 2 times" in attempted.outcome.reason
+        assert any(b"OutOfMemoryError" in path.read_bytes() for path in cluster.logs())
         assert lake.head == before
 
         assert lake.publish(hoard, Params()) == lake.head != before
