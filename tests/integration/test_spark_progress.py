@@ -18,7 +18,7 @@ from perago.domain.workflow import WorkflowStatus
 from perago.runtime.events import IgnoredEvents
 from perago.settings import Settings
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 STAGED = Path(__file__).parents[1] / "acceptance" / "pipelines" / "staged.py"
 REPOSITORY, MAIN = RepositoryName("staged"), BranchName("main")

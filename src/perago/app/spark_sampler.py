@@ -41,11 +41,12 @@ class SparkTeller:
     def hear(self, progress: SparkProgress, at: float) -> None:
         """Tell what is new; in a line, if the last one is long ago."""
         line = progress.describe()
-        if not self._is_line_due(at) or line == self._line:
-            self._tell(progress, None)
-        else:
+        is_new = bool(progress.jobs) and line != self._line
+        if is_new and self._is_line_due(at):
             self._line, self._line_at = line, at
             self._tell(progress, line)
+        else:
+            self._tell(progress, None)
 
     def hear_total(self, progress: SparkProgress) -> None:
         """The body is over: the last line says what it took, if it took anything."""

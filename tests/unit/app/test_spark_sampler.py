@@ -112,6 +112,14 @@ def test_nothing_new_is_no_line() -> None:
     assert len(told.lines) == 1
 
 
+def test_a_body_that_has_not_come_to_spark_says_nothing() -> None:
+    told = Told()
+
+    hear_every_second(told, [SparkProgress()] * 60)
+
+    assert told.heard == []
+
+
 def test_the_total_is_always_a_line_unless_spark_did_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
