@@ -34,6 +34,7 @@ class UsageWatch:
         self.peaks = Peaks(disk=dict.fromkeys(places, 0))
         self._places = dict(places)
         self._process = psutil.Process(pid)
+        self._jvm: psutil.Process | None = None
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -57,8 +58,15 @@ class UsageWatch:
         peaks.disk_together = max(peaks.disk_together, sum(sizes.values()))
         with suppress(psutil.NoSuchProcess):
             peaks.python = max(peaks.python, peak_memory(self._process.pid))
-            jvms = (each for each in self._process.children(recursive=True) if _is_jvm(each))
-            peaks.jvm = max([peaks.jvm, *(peak_memory(each.pid) for each in jvms)])
+            if self._jvm is None or not self._jvm.is_running():
+                # Not at every look: it goes through all processes of the machine.
+                self._jvm = self._find_jvm()
+            if self._jvm is not None:
+                peaks.jvm = max(peaks.jvm, peak_memory(self._jvm.pid))
+
+    def _find_jvm(self) -> psutil.Process | None:
+        children = self._process.children(recursive=True)
+        return next((each for each in children if _is_jvm(each)), None)
 
 
 def _is_jvm(process: psutil.Process) -> bool:
