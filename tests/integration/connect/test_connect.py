@@ -89,6 +89,9 @@ def go(workspace: SparkWorkspace, params: Params) -> Result:
             thread.start()
             time.sleep(3)
             return Result()  # the thread's work has all cores
+        case "stream":
+            rates = workspace.spark.readStream.format("rate").load()
+            rates.writeStream.format("noop").start()
         case "abandon":
             next(workspace.spark.range(100_000).toLocalIterator())
         case "current":
@@ -155,6 +158,15 @@ def test_what_a_body_left_running_is_ended_before_its_changes_are_judged(
     before = lake.head
     assert lake.publish(go, Params(what="straggle")) == before
     assert running_jobs(server) == []
+
+
+def test_a_stream_that_a_body_left_running_is_ended(
+    lake: DirectLake, server: ConnectServer
+) -> None:
+    assert lake.publish(go, Params(what="stream")) == lake.head
+    jobs = len(json.loads(resource(server, "jobs")))
+    time.sleep(3)
+    assert len(json.loads(resource(server, "jobs"))) == jobs
 
 
 def test_rows_that_nobody_fetches_keep_no_attempt(lake: DirectLake) -> None:

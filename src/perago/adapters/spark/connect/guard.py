@@ -11,11 +11,13 @@ It imports nothing of this package, and Spark only when it is needed: it costs o
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 from collections.abc import Iterable
 
 _END_SECONDS = 30.0
+_LOG = logging.getLogger(__name__)
 
 
 class SessionGuard:
@@ -47,15 +49,24 @@ class SessionGuard:
 
     def stop(self) -> None:
         """End the guard; what is still open it ends at the server first."""
-        if self._process is not None:
+        if self._process is None:
+            return
+        try:
             self._process.communicate(timeout=_END_SECONDS)
-            self._process = None
+        except subprocess.TimeoutExpired:  # the server does not answer it
+            self._process.kill()
+            self._process.communicate()
+        self._process = None
 
     def _tell(self, message: dict[str, str]) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(message) + "\n")
-        self._process.stdin.flush()
+        try:
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+        except OSError:
+            # Somebody ended it. The attempt goes on; only what would outlive it is unwatched.
+            _LOG.warning("the guard of Spark Connect sessions is gone", exc_info=True)
 
 
 def watch(lines: Iterable[str]) -> tuple[str, set[str]]:

@@ -7,6 +7,7 @@ one server share (the cached tables, the machine's memory) is the server's busin
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import logging
 import os
@@ -47,6 +48,7 @@ _SETTLE_SECONDS = 30.0
 _ABANDONED_SECONDS = 2.0
 """A query whose rows nobody fetches never says that it is over, interrupted or not."""
 _LOOK_SECONDS = 0.02
+_QUIET_LOOKS = 2
 _HADOOP_PREFIX = "spark.hadoop."
 _DIRECT_CONF = {
     **S3A_CONF,
@@ -226,6 +228,8 @@ class ConnectSparkSessions:
         except (PySparkException, EnvironmentUnfitError):
             _LOG.warning("the Spark session could not be ended cleanly", exc_info=True)
         finally:
+            # Else every client that there ever was is kept until this process ends.
+            atexit.unregister(session.client._cleanup_ml_cache)  # noqa: SLF001
             session.stop()
 
     def _unfit(self, error: Exception) -> EnvironmentUnfitError:
@@ -275,15 +279,20 @@ def require_server(settings: ConnectSettings) -> None:
 
 def end_operations(session: SparkSession, operations: OpenOperations) -> None:
     """Interrupt all that a session does, and return when nothing of it can write any more."""
-    began = time.monotonic()
-    while operations.commands or operations.queries:
-        for query in session.streams.active:
-            query.stop()
-        session.interruptAll()
+    for query in session.streams.active:
+        # Not an operation any more: it was started by one that is over.
+        query.stop()
+    began, quiet_looks = time.monotonic(), 0
+    while quiet_looks < _QUIET_LOOKS:
+        # A thread of the body's may begin another meanwhile.
+        if operations.commands or operations.queries:
+            session.interruptAll()
         passed = time.monotonic() - began
-        if not operations.commands and passed > _ABANDONED_SECONDS:
-            return
-        if passed > _SETTLE_SECONDS:
+        is_quiet = not operations.commands and (
+            not operations.queries or passed > _ABANDONED_SECONDS
+        )
+        quiet_looks = quiet_looks + 1 if is_quiet else 0
+        if not is_quiet and passed > _SETTLE_SECONDS:
             raise EnvironmentUnfitError(
                 f"{operations.commands} Spark operations still run {_SETTLE_SECONDS:.0f} s after "
                 "they were told to end: what they write cannot be relied on",
