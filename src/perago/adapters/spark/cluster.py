@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from perago.domain.errors import EnvironmentUnfitError
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
 
 _PATIENCE_NAME = "spark.scheduler.maxRegisteredResourcesWaitingTime"
@@ -42,16 +43,17 @@ def require_executor(context: SparkContext) -> None:
     Not where executors come and go with the jobs: there may be none before the first.
     """
     spark = context._jsc.sc()  # noqa: SLF001
-    conf = spark.conf()
+    conf, master = spark.conf(), str(spark.master())
     if spark.isLocal() or conf.getBoolean("spark.dynamicAllocation.enabled", False):
         return
     patience = float(conf.getTimeAsSeconds(_PATIENCE_NAME, _PATIENCE))
     began, is_warned = time.monotonic(), False
-    while spark.getExecutorMemoryStatus().size() <= _DRIVER_ALONE:
+    while not _has_executor(spark):
         waited = time.monotonic() - began
-        if waited > patience or spark.isStopped():
+        if spark.isStopped() or waited > patience:
+            given = "ended Spark's application" if spark.isStopped() else "gave Spark no executor"
             raise EnvironmentUnfitError(
-                f"the cluster {spark.master()} gave Spark no executor within {patience:.0f} s",
+                f"the cluster {master} {given} within {patience:.0f} s",
                 hint="see that it has workers with free cores, and with as much memory as "
                 f"spark.executor.memory asks for; {_PATIENCE_NAME} in spark_conf has Perago wait "
                 "longer",
@@ -59,8 +61,11 @@ def require_executor(context: SparkContext) -> None:
         if waited > _WARN_SECONDS and not is_warned:
             is_warned = True
             _LOG.warning(
-                "%s has given Spark no executor yet; waiting for up to %.0f s",
-                spark.master(),
-                patience,
+                "%s has given Spark no executor yet; waiting for up to %.0f s", master, patience
             )
         time.sleep(_LOOK_SECONDS)
+
+
+def _has_executor(spark: JavaObject) -> bool:
+    # A stopped one refuses to be asked.
+    return not spark.isStopped() and int(spark.getExecutorMemoryStatus().size()) > _DRIVER_ALONE
