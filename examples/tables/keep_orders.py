@@ -1,6 +1,9 @@
 """A Delta table that is kept up to date: new orders are added, known ones changed."""
 
+from datetime import date
+
 from pydantic import BaseModel
+from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives it
 
 from perago import (
     SparkWorkspace,
@@ -13,7 +16,7 @@ from perago import (
 
 
 class Params(BaseModel):
-    day: str
+    day: date
 
 
 class Result(BaseModel):
@@ -33,7 +36,7 @@ def keep_orders(workspace: SparkWorkspace, params: Params) -> Result:
     """Merge what came in today into the table of all orders."""
     incoming = workspace.read.csv(
         "incoming.csv", header=True, schema="order_id BIGINT, state STRING"
-    ).selectExpr("*", f"DATE '{params.day}' AS day")
+    ).withColumn("day", F.lit(params.day))
     if workspace.ls("orders/_delta_log"):
         incoming.createOrReplaceTempView("incoming")
         workspace.spark.sql(f"""

@@ -6,6 +6,7 @@ import io
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -45,6 +46,20 @@ def rows(ids: list[int | None]) -> bytes:
     return buffer.getvalue()
 
 
+def wider(ids: list[int]) -> bytes:
+    return as_parquet({"id": ids, "name": [f"n{one}" for one in ids], "more": [True for _ in ids]})
+
+
+def text_ids(ids: list[str]) -> bytes:
+    return as_parquet({"id": ids, "name": ids})
+
+
+def as_parquet(columns: dict[str, list[Any]]) -> bytes:
+    buffer = io.BytesIO()
+    parquet.write_table(pa.table(columns), buffer)
+    return buffer.getvalue()
+
+
 FILES = {
     "t/m=1/part-0.parquet": rows([1, 2, 3]),
     "t/m=2/part-0.parquet": rows([3, 4, None]),
@@ -57,6 +72,10 @@ FILES = {
     "c.csv": b'id,note\n1,"x ""quoted""\ny"\n2,\n1,z\n',
     "tabs.tsv": b"id\tnote\n1\tx\n",
     "empty/readme": b"nothing here",
+    "grown/a.parquet": rows([1]),
+    "grown/b.parquet": wider([2, 3]),
+    "torn/a.parquet": rows([1]),
+    "torn/b.parquet": text_ids(["x"]),
 }
 
 HOLDS: list[Guardrail] = [
@@ -144,3 +163,13 @@ def test_the_sample_shows_the_rows(workspace: SparkWorkspace) -> None:
     assert double == "t: 1 values of 'id' stand in more than one row, such as id=3 (2 rows)"
     (lacking,) = evaluator.violations([require_no_nulls("t", ["id"])], workspace)
     assert "such as id=None, name='nNone', m=2" in lacking
+
+
+def test_a_table_has_the_columns_of_all_its_files(workspace: SparkWorkspace) -> None:
+    """Also of those that only its last file has; where another lacks one, there is a hole."""
+    evaluator = SparkGuardrailEvaluator()
+    assert evaluator.violations([require_columns("grown", ["id", "name", "more"])], workspace) == []
+    (hole,) = evaluator.violations([require_no_nulls("grown", ["more"])], workspace)
+    assert hole == "grown: 1 rows have no value in 'more', such as id=1, name='n1', more=None"
+    (torn,) = evaluator.violations([require_columns("torn", ["id"])], workspace)
+    assert torn.startswith("torn: the table cannot be read: ")
