@@ -267,8 +267,8 @@ def test_a_file_in_the_way_is_named(
 
 def test_wrong_use_is_refused_before_anything_runs(workspace: SparkWorkspace) -> None:
     df = flights(workspace)
-    with pytest.raises(TaskTerminalError, match=r"format 'delta'\n.*uri_out"):
-        workspace.write(df, "t", format="delta")
+    with pytest.raises(TaskTerminalError, match=r"format 'avro'\n.*uri_out"):
+        workspace.write(df, "t", format="avro")
     with pytest.raises(TaskTerminalError, match=r"sort_by names 'Hour'.*\n.*hour, delay"):
         workspace.write(df, "t", sort_by=["Hour"])
     with pytest.raises(TaskTerminalError, match="partition_by names 'day'"):
