@@ -35,13 +35,15 @@ def spark_connect_server(
     """Start a server whose machines have no code of any task; it is killed in the end."""
     home = Path(pyspark.__file__).parent
     log, port = directory / "connect.log", choose_free_port()
-    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "tmp").mkdir(parents=True)
     settings = {
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
         "spark.driver.host": _HOST,
         "spark.driver.bindAddress": _HOST,
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": (
+            f"-XX:TieredStopAtLevel=1 -Djava.io.tmpdir={directory / 'tmp'}"
+        ),
         "spark.connect.grpc.binding.address": _HOST,
         "spark.connect.grpc.binding.port": str(port),
         "spark.ui.port": "0",

@@ -11,8 +11,8 @@ from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.readwriter import DataFrameReader
 from pyspark.sql.connect.session import SparkSession
 
-from perago.adapters.spark.delta import check_table_format, is_delta
-from perago.adapters.spark.roots import PATH_OPTIONS, Root, rooted
+from perago.adapters.spark.rooting import Rooting
+from perago.adapters.spark.roots import Root
 
 if TYPE_CHECKING:
     from pyspark.sql.connect._typing import OptionalPrimitiveType
@@ -23,19 +23,14 @@ class RootedConnectReader(DataFrameReader):
 
     def __init__(self, spark: SparkSession, root: Root) -> None:
         super().__init__(spark)
-        self._root = root
-        self._takes_patterns = True
+        self._rooting = Rooting(root, spark)
 
     def format(self, source: str) -> DataFrameReader:
-        check_table_format(source, self._client)
-        # Delta takes a path for one table, and a backslash in it for a backslash.
-        self._takes_patterns = not is_delta(source)
+        self._rooting.hear_format(source)
         return super().format(source)
 
     def option(self, key: str, value: OptionalPrimitiveType) -> DataFrameReader:
-        if key.lower() in PATH_OPTIONS and isinstance(value, str):
-            value = self._rooted(value)
-        return super().option(key, value)
+        return super().option(key, self._rooting.option(key, value))
 
     def load(
         self,
@@ -46,7 +41,4 @@ class RootedConnectReader(DataFrameReader):
     ) -> DataFrame:
         if format is not None:
             self.format(format)
-        return super().load(self._rooted(path), None, *args, **options)
-
-    def _rooted(self, path: Any) -> Any:
-        return rooted(self._root, path, is_pattern=self._takes_patterns)
+        return super().load(self._rooting.path(path), None, *args, **options)

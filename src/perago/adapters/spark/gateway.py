@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from perago.adapters.localfs.java import JavaInstallation
 from perago.adapters.spark.cluster import explain_refusal, require_executor
+from perago.adapters.spark.environment import environment_of
 from perago.adapters.spark.s3a import require_s3a
 from perago.adapters.spark.settings import LOG_CONFIGURATION_NAME, is_local, select_launch_conf
 from perago.domain.errors import EnvironmentUnfitError
@@ -145,7 +146,7 @@ def start_jvm(
     _set_pyspark(None, None, None)
     gateway = None
     try:
-        with _environment(_spark_environment(java, conf)), _kept_interrupt_handler():
+        with environment_of(_spark_environment(java, conf)), _kept_interrupt_handler():
             gateway = _launch(conf, log)
             spark_conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
             spark_conf.setAll(list(conf.items()))
@@ -249,20 +250,6 @@ def _python_of_workers(conf: Mapping[str, str]) -> str:
     own = None if is_local(conf["spark.master"]) else os.environ.get("PYSPARK_PYTHON")
     # Unless it is named, Spark's Python workers are whatever `python3` is on PATH.
     return conf.get("spark.pyspark.python") or own or sys.executable
-
-
-@contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 @contextmanager

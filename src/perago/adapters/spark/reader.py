@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-from perago.adapters.spark.delta import check_table_format, is_delta
-from perago.adapters.spark.roots import PATH_OPTIONS, Root, rooted
+from perago.adapters.spark.rooting import Rooting
+from perago.adapters.spark.roots import Root
 
 if TYPE_CHECKING:
     from pyspark.sql._typing import OptionalPrimitiveType
@@ -36,19 +36,14 @@ class RootedReader(DataFrameReader):
 
     def __init__(self, spark: SparkSession, root: Root) -> None:
         super().__init__(spark)
-        self._root = root
-        self._takes_patterns = True
+        self._rooting = Rooting(root, spark)
 
     def format(self, source: str) -> DataFrameReader:
-        check_table_format(source, self._spark)
-        # Delta takes a path for one table, and a backslash in it for a backslash.
-        self._takes_patterns = not is_delta(source)
+        self._rooting.hear_format(source)
         return super().format(source)
 
     def option(self, key: str, value: OptionalPrimitiveType) -> DataFrameReader:
-        if key.lower() in PATH_OPTIONS and isinstance(value, str):
-            value = self._rooted(value)
-        return super().option(key, value)
+        return super().option(key, self._rooting.option(key, value))
 
     def options(self, **options: OptionalPrimitiveType) -> DataFrameReader:
         for key, value in options.items():
@@ -64,25 +59,22 @@ class RootedReader(DataFrameReader):
     ) -> DataFrame:
         if format is not None:
             self.format(format)
-        return super().load(self._rooted(path), None, *args, **options)
+        return super().load(self._rooting.path(path), None, *args, **options)
 
     def parquet(self, *paths: str, **options: OptionalPrimitiveType) -> DataFrame:
-        return super().parquet(*(self._rooted(path) for path in paths), **options)
+        return super().parquet(*(self._rooting.path(path) for path in paths), **options)
 
     def orc(self, path: Any, *args: Any, **options: Any) -> DataFrame:
-        return super().orc(self._rooted(path), *args, **options)
+        return super().orc(self._rooting.path(path), *args, **options)
 
     def csv(self, path: Any, *args: Any, **options: Any) -> DataFrame:
-        return super().csv(self._rooted(path), *args, **options)
+        return super().csv(self._rooting.path(path), *args, **options)
 
     def json(self, path: Any, *args: Any, **options: Any) -> DataFrame:
-        return super().json(self._rooted(path), *args, **options)
+        return super().json(self._rooting.path(path), *args, **options)
 
     def text(self, paths: Any, *args: Any, **options: Any) -> DataFrame:
-        return super().text(self._rooted(paths), *args, **options)
+        return super().text(self._rooting.path(paths), *args, **options)
 
     def xml(self, path: Any, *args: Any, **options: Any) -> DataFrame:
-        return super().xml(self._rooted(path), *args, **options)
-
-    def _rooted(self, path: Any) -> Any:
-        return rooted(self._root, path, is_pattern=self._takes_patterns)
+        return super().xml(self._rooting.path(path), *args, **options)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from perago.adapters.spark.paths import check_path, escape_pattern, has_pattern, spark_path
+from perago.adapters.spark.paths import escape_pattern, has_pattern, spark_path
 from perago.ports import DirectPlace
-
-PATH_OPTIONS = ("path", "basepath")
-"""A reader's options that are paths, too."""
 
 
 class Root(Protocol):
@@ -62,13 +59,3 @@ class StoreRoot:
 
     def _named(self, key: str) -> str:
         return f"s3a://{self.place.repository}/{self.ref}/{key}".rstrip("/")
-
-
-def rooted(root: Root, path: Any, *, is_pattern: bool) -> Any:
-    """Root one path or many; an RDD or DataFrame of text is no path and stays."""
-    if isinstance(path, str):
-        checked = check_path(path, root_allowed=True)
-        return root.pattern(checked) if is_pattern else root.uri(checked)
-    if isinstance(path, list | tuple):
-        return [rooted(root, item, is_pattern=is_pattern) for item in path]
-    return path

@@ -25,6 +25,7 @@ from perago.adapters.spark.code import TaskCode
 from perago.adapters.spark.connect.guard import SessionGuard
 from perago.adapters.spark.connect.progress import ConnectSparkWatch
 from perago.adapters.spark.direct_workspace import DirectSparkWorkspace
+from perago.adapters.spark.environment import environment_of
 from perago.adapters.spark.gateway import require_pyspark
 from perago.adapters.spark.s3a import NEEDED_CLASSES, S3A_CONF, S3Gateway
 from perago.adapters.spark.settings import SESSION_CONF
@@ -60,7 +61,6 @@ _LOCAL_CONF = {
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
 }
-_ENVIRONMENT = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +157,7 @@ class ConnectSparkSessions:
     def lease(
         self, attempt: Attempt, execution_id: ExecutionId, *, direct: bool = False
     ) -> Iterator[ConnectSparkLease]:
-        with CLAIM.held_by(attempt), self._environment():
+        with CLAIM.held_by(attempt), environment_of(self._environment):
             scratch = self._scratch / execution_id
             session_id = str(uuid.uuid4())
             session, operations = self._open(session_id, attempt, direct=direct)
@@ -240,19 +240,10 @@ class ConnectSparkSessions:
             "settings of the server itself are its own to make",
         )
 
-    @contextmanager
-    def _environment(self) -> Iterator[None]:
-        """Have `SparkSession.builder.getOrCreate()` and `functions` mean the server as well."""
-        before = {name: os.environ.get(name) for name in _ENVIRONMENT}
-        os.environ.update(zip(_ENVIRONMENT, (self._settings.remote, "1"), strict=True))
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+    @property
+    def _environment(self) -> dict[str, str]:
+        """Has `SparkSession.builder.getOrCreate()` and `functions` mean the server as well."""
+        return {"SPARK_REMOTE": self._settings.remote, "SPARK_CONNECT_MODE_ENABLED": "1"}
 
 
 def require_connect() -> None:
