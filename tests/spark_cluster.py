@@ -77,7 +77,8 @@ def _launch(stack: ExitStack, log: Path, command: list[str]) -> subprocess.Popen
         process = subprocess.Popen(
             [
                 str(java.program),
-                *("-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", str(home / "jars" / "*")),
+                *("-Xmx256m", "-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={log.parent}"),
+                *("-cp", str(home / "jars" / "*")),
                 f"org.apache.spark.deploy.{command[0]}",
                 *command[1:],
             ],
@@ -105,6 +106,7 @@ def bare_environment(directory: Path) -> dict[str, str]:
         "JAVA_HOME": str(find_java(os.environ).home),
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_LOCAL_IP": _HOST,
+        "SPARK_LOCAL_DIRS": str(directory / "local"),
         "PYTHONPATH": str(place),
         "PYSPARK_PYTHON": sys.executable,
     }

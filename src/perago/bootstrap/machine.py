@@ -82,12 +82,11 @@ def spark_is_elsewhere(settings: Settings) -> bool:
 
 def _task_code(settings: Settings) -> TaskCode | None:
     """What Spark's machines must be sent of the tasks' code; None where they have it."""
-    if not spark_is_elsewhere(settings) or not settings.spark_ship_code:
-        return None
     names = (settings.spark_py_files or "").split(",")
-    return TaskCode(
-        libraries=tuple(Path(name.strip()).expanduser() for name in names if name.strip())
-    )
+    libraries = tuple(Path(name.strip()).expanduser() for name in names if name.strip())
+    if not spark_is_elsewhere(settings) or not (settings.spark_ship_code or libraries):
+        return None
+    return TaskCode(with_modules=settings.spark_ship_code, libraries=libraries)
 
 
 def _s3_gateway(settings: Settings) -> S3Gateway | None:

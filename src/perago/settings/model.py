@@ -256,8 +256,14 @@ class Settings(ConductorSettings, WorkerSettings):
     @field_validator("spark_remote")
     @classmethod
     def _check_remote(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and not value.get_secret_value().startswith("sc://"):
-            raise ValueError("must be the address of a Spark Connect server: sc://host:15002")
+        if value is None:
+            return None
+        address, _, parameters = value.get_secret_value().partition(";")
+        if not address.startswith("sc://") or (parameters and not address.endswith("/")):
+            raise ValueError(
+                "must be the address of a Spark Connect server: sc://host:15002, or "
+                "sc://host:15002/;token=... with parameters"
+            )
         return value
 
     @field_validator("cache_max_bytes", "recycle_above_memory", mode="wrap")
@@ -304,7 +310,7 @@ class Settings(ConductorSettings, WorkerSettings):
         """The Spark Connect server, without its parameters: one of them may be a token."""
         if self.spark_remote is None:
             return None
-        return self.spark_remote.get_secret_value().partition("/;")[0]
+        return self.spark_remote.get_secret_value().partition(";")[0].rstrip("/")
 
     @property
     def attempts_root(self) -> Path:

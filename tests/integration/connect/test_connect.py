@@ -29,10 +29,10 @@ from perago.adapters.spark import ConnectSettings, ConnectSparkSessions
 from perago.domain.attempt import Attempt
 from perago.domain.errors import EnvironmentUnfitError
 from perago.domain.ids import ExecutionId, TaskId, WorkflowId
-from perago.domain.outcome import Failed
+from perago.domain.outcome import Completed, Failed
 from perago.domain.workspace import Prefix
 from perago.ports import DirectPlace
-from tests.integration.direct.lake import DirectLake, gateway_of
+from tests.integration.direct.lake import DirectLake, gateway_of, open_lake
 from tests.spark_connect import ConnectServer, spark_connect_server
 
 pytestmark = [pytest.mark.lakefs, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -47,7 +47,10 @@ RESOURCES = ("jobs", "stages", "environment", "allexecutors", "sql?details=true"
 
 
 class Params(BaseModel):
+    """`witness` is a directory where rows that are on their way leave a sign."""
+
     what: str = ""
+    witness: str = ""
 
 
 class Result(BaseModel):
@@ -64,20 +67,20 @@ def times_two(batch: pd.DataFrame) -> pd.DataFrame:
     return batch * 2
 
 
-def dawdle(batches: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
-    for batch in batches:
-        time.sleep(120)
-        yield batch
+def write_slowly(workspace: SparkWorkspace, witness: str) -> None:
+    def dawdle(batches: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
+        for batch in batches:
+            Path(witness, "begun").touch()
+            time.sleep(120)
+            yield batch
 
-
-def write_slowly(workspace: SparkWorkspace) -> None:
     rows = workspace.spark.range(4)
     with suppress(PySparkException):  # it is told to end
         rows.mapInPandas(dawdle, rows.schema).write.parquet(workspace.uri_out("late"))
 
 
 @task(
-    "go",
+    "sent_to_a_server",
     owner_email="data@example.com",
     workspace=WorkspaceSpec("out", access="direct"),
     controls=ONCE,
@@ -85,15 +88,19 @@ def write_slowly(workspace: SparkWorkspace) -> None:
 def go(workspace: SparkWorkspace, params: Params) -> Result:
     match params.what:
         case "straggle":
-            thread = Thread(target=write_slowly, args=[workspace], daemon=True)
+            thread = Thread(target=write_slowly, args=[workspace, params.witness], daemon=True)
             thread.start()
-            time.sleep(3)
+            wait_until(lambda: bool(list(Path(params.witness).iterdir())))
             return Result()  # the thread's work has all cores
         case "stream":
             rates = workspace.spark.readStream.format("rate").load()
-            rates.writeStream.format("noop").start()
+            place = {"path": workspace.uri_out("s"), "checkpointLocation": f"file:{params.witness}"}
+            rates.writeStream.format("parquet").options(**place).start()
+            wait_until(lambda: bool(workspace.ls("s", staged=True)))
         case "abandon":
             next(workspace.spark.range(100_000).toLocalIterator())
+        case "numbers":
+            workspace.write(workspace.spark.range(10), "n")
         case "current":
             assert SparkSession.builder.getOrCreate() is workspace.spark
         case "stop":
@@ -142,31 +149,31 @@ def test_keys_are_in_nothing_that_the_server_shows_keeps_or_logs(
     pages = address_of_pages(server)
     shown = {page: get(f"{pages}/{page}") for page in PAGES}
     shown |= {name: resource(server, name) for name in RESOURCES}
-    events = list((connect_place / "events").iterdir())
-    shown |= {path.name: path.read_bytes() for path in [*events, server.log]}
-    assert events
-    assert any(lake.repository.encode() in content for content in shown.values())
-    assert b"go" in shown["connect/"], "the task's name is on the page of its session's work"
+    events = b"".join(path.read_bytes() for path in (connect_place / "events").iterdir())
+    assert lake.repository.encode() in events, "these are its events"
+    assert b"sent_to_a_server" in shown["connect/"], "its work bears the task's name"
+    shown |= {"events": events, "log": server.log.read_bytes()}
     for name, content in shown.items():
         assert lake.connection.secret_access_key.encode() not in content, name
         assert lake.connection.access_key_id.encode() not in content, name
 
 
 def test_what_a_body_left_running_is_ended_before_its_changes_are_judged(
-    lake: DirectLake, server: ConnectServer
+    lake: DirectLake, server: ConnectServer, tmp_path: Path
 ) -> None:
-    before = lake.head
-    assert lake.publish(go, Params(what="straggle")) == before
-    assert running_jobs(server) == []
+    before, witness = lake.head, tmp_path / "witness"
+    witness.mkdir()
+    assert lake.publish(go, Params(what="straggle", witness=str(witness))) == before
+    wait_until(lambda: not running_jobs(server))
 
 
-def test_a_stream_that_a_body_left_running_is_ended(
-    lake: DirectLake, server: ConnectServer
+def test_a_stream_that_a_body_left_running_is_ended_before_its_changes_are_judged(
+    lake: DirectLake, tmp_path: Path
 ) -> None:
-    assert lake.publish(go, Params(what="stream")) == lake.head
-    jobs = len(json.loads(resource(server, "jobs")))
-    time.sleep(3)
-    assert len(json.loads(resource(server, "jobs"))) == jobs
+    """It writes a file each moment: a commit would not hold what was judged."""
+    attempted = lake.attempt(go, Params(what="stream", witness=str(tmp_path / "checkpoint")))
+    assert isinstance(attempted.outcome, Completed), attempted.outcome
+    assert lake.files(attempted.output_ref, "out/s/")
 
 
 def test_rows_that_nobody_fetches_keep_no_attempt(lake: DirectLake) -> None:
@@ -200,6 +207,27 @@ def test_a_session_without_keys_reads_nothing_that_another_opened(
         with pytest.raises(Exception, match=r"AccessDenied|Forbidden|403"):
             lease.session.read.parquet(f"s3a://{lake.repository}/{head}/out/t").count()
     keyless.stop()
+
+
+def test_a_server_may_have_the_keys_itself(
+    lakefs_server: ThrowawayLakeFS, s3a_jars: list[Path], tmp_path: Path
+) -> None:
+    options = {
+        "endpoint": lakefs_server.endpoint,
+        "endpoint.region": "us-east-1",
+        "path.style.access": "true",
+        "access.key": lakefs_server.access_key_id,
+        "secret.key": lakefs_server.secret_access_key,
+    }
+    conf = {f"spark.hadoop.fs.s3a.{name}": value for name, value in options.items()}
+    with spark_connect_server(tmp_path / "server", jars=s3a_jars, conf=conf) as trusted:
+        sessions = ConnectSparkSessions(
+            ConnectSettings(remote=trusted.remote), tmp_path / "scratch"
+        )
+        with open_lake(lakefs_server, sessions, tmp_path / "lake") as lake:
+            published = lake.publish(go, Params(what="numbers"))
+            assert lake.files(published, "out/n/")
+        sessions.stop()
 
 
 def test_local_files_are_read_and_written_where_the_server_sees_them(

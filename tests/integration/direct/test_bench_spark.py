@@ -49,5 +49,6 @@ def test_both_kinds_run_the_same_step_and_are_measured(
     raw = 150_000
     assert local.worker_traffic.received > raw
     assert direct.spark_traffic.received > raw
-    assert direct.peaks.disk["workspaces"] == 0
+    marker = 64 * 1024  # of the attempt's directory, which holds nothing else
+    assert direct.peaks.disk["workspaces"] < marker
     assert "settle" in direct.steps[0].spark

@@ -7,9 +7,10 @@ import signal
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pandas as pd
+import psutil
 import pytest
 from pyarrow import parquet
 from pydantic import BaseModel
@@ -19,7 +20,7 @@ from perago.adapters.servers import ThrowawayLakeFS
 from perago.adapters.spark import LocalSparkSessions, SparkSettings, TaskCode
 from perago.domain.ids import CommitId
 from perago.domain.outcome import Completed
-from tests.integration.direct.lake import DirectLake, direct_sessions, open_lake
+from tests.integration.direct.lake import MAIN, DirectLake, direct_sessions, open_lake
 from tests.spark_cluster import SparkCluster, spark_cluster
 
 pytestmark = [pytest.mark.lakefs, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -134,18 +135,34 @@ def test_a_worker_that_is_killed_in_the_middle_costs_no_row(
     witness = tmp_path / "witness"
     witness.mkdir()
 
+    before, killed = lake.head, Event()
+
     def kill_one() -> None:
+        victim = cluster.workers[0].pid
         deadline = time.monotonic() + 120
-        while not list(witness.iterdir()):
-            assert time.monotonic() < deadline, "no task ever ran"
+        while time.monotonic() < deadline:
+            executors = {int(name.name.partition("-")[0]) for name in witness.iterdir()}
+            if any(_parent_of(executor) == victim for executor in executors):
+                # The worker takes its executor along, in the middle of a task.
+                os.kill(victim, signal.SIGKILL)
+                killed.set()
+                return
             time.sleep(0.05)
-        # The worker takes its executor along.
-        os.kill(cluster.workers[0].pid, signal.SIGKILL)
 
     killer = Thread(target=kill_one)
     killer.start()
     attempted = lake.attempt(crunch, Params(witness=str(witness), seconds=2))
     killer.join()
 
+    assert killed.is_set(), "no task ever ran there"
     assert isinstance(attempted.outcome, Completed), attempted.outcome
+    assert lake.head == attempted.output_ref
+    assert lake.store.head(lake.repository, MAIN).parents == (before,), "published once"
     assert ids_at(lake, attempted.output_ref, tmp_path / "read") == list(range(ROWS))
+
+
+def _parent_of(pid: int) -> int | None:
+    try:
+        return psutil.Process(pid).ppid()
+    except psutil.NoSuchProcess:
+        return None

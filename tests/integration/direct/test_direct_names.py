@@ -35,6 +35,8 @@ def look_at_names(workspace: SparkWorkspace, params: Params, context: TaskContex
     workspace.write(workspace.spark.range(10), "numbers")
     workspace.spark.sql("SELECT count(*) FROM range(10)").collect()
     spark = workspace.spark.sparkContext
+    # Its pages lag behind its work.
+    spark._jsc.sc().listenerBus().waitUntilEmpty(30_000)
     api = f"{spark.uiWebUrl}/api/v1/applications/{spark.applicationId}"
     for name in ("jobs", "sql"):
         with urlopen(f"{api}/{name}", timeout=30) as answer:

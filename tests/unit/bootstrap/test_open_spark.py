@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perago.adapters.spark import ConnectSparkSessions, LocalSparkSessions
+from perago.adapters.spark import ConnectSparkSessions, LocalSparkSessions, TaskCode
 from perago.bootstrap import machine
 from perago.bootstrap.machine import describe_spark, open_spark
 from perago.domain.errors import EnvironmentUnfitError, SettingsError
@@ -59,8 +59,13 @@ def test_spark_elsewhere_is_sent_the_code_unless_it_has_it(
 ) -> None:
     assert isinstance(open_spark(settings(tmp_path, **changes), executor=0), kind)
     open_spark(settings(tmp_path, **changes, spark_ship_code=False), executor=0)
-    assert made[0]["code"] is not None
+    library = tmp_path / "one.py"
+    library.write_text("")
+    both = {"spark_ship_code": False, "spark_py_files": str(library)}
+    open_spark(settings(tmp_path, **changes, **both), executor=0)
+    assert made[0]["code"] == TaskCode()
     assert made[1]["code"] is None
+    assert made[2]["code"] == TaskCode(with_modules=False, libraries=(library,))
 
 
 def test_a_cluster_with_keys_of_its_own_is_given_none(

@@ -29,10 +29,12 @@ _NOT_THE_PROJECTS = frozenset({"__main__", "__mp_main__", "perago", "py4j", "pys
 class TaskCode:
     """What Spark's machines get of the code that tasks are made of.
 
-    That is every imported module that is not installed in this Python: the project's own, wherever
-    it lies; and `libraries`: zip files, single modules, and wheels without native code.
+    Unless told otherwise, that is every imported module that is not installed in this Python: the
+    project's own, wherever it lies; and `libraries`: zip files, single modules, and wheels without
+    native code.
     """
 
+    with_modules: bool = True
     libraries: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
@@ -48,18 +50,19 @@ class TaskCode:
         """Have Spark send the functions and classes of the project's modules themselves."""
         from pyspark import cloudpickle
 
-        for module in _project_modules():
+        for module in self._modules():
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
     def archives(self, directory: Path) -> list[Path]:
         """Files that Spark can put on its machines' search path, made in a directory if need be."""
         directory.mkdir(parents=True, exist_ok=True)
-        packed = _pack(directory / _ARCHIVE, _project_modules())
+        packed = _pack(directory / _ARCHIVE, self._modules())
         return [*packed, *(_as_zip(library, directory) for library in self.libraries)]
 
-
-def _project_modules() -> list[ModuleType]:
-    return [module for module in list(sys.modules.values()) if _is_of_project(module)]
+    def _modules(self) -> list[ModuleType]:
+        if not self.with_modules:
+            return []
+        return [module for module in list(sys.modules.values()) if _is_of_project(module)]
 
 
 def _is_of_project(module: ModuleType) -> bool:

@@ -1,7 +1,8 @@
 """How Spark reads and writes a lakeFS server: through its S3 gateway, with Hadoop's S3A.
 
-Invariant: a key is set for one repository at a time, in Hadoop's configuration alone: whatever is
-set through Spark is in its event log.
+Invariant: a key is set for one repository at a time, and never with the prefix `spark.hadoop.`:
+what is set so at run time is in Spark's event log. A JVM of one's own has it in Hadoop's
+configuration alone; a session of a Spark Connect server has no other place than its settings.
 """
 
 from __future__ import annotations

@@ -79,6 +79,14 @@ def test_a_wheel_goes_as_a_zip_file_and_others_as_they_are(tmp_path: Path) -> No
     assert second == module
 
 
+@pytest.mark.usefixtures("project")
+def test_libraries_go_alone_where_the_modules_are_there_already(tmp_path: Path) -> None:
+    module = tmp_path / "one.py"
+    module.write_text("")
+    code = TaskCode(with_modules=False, libraries=(module,))
+    assert code.archives(tmp_path / "out") == [module]
+
+
 @pytest.mark.parametrize("name", ["missing.zip", "lib.tar.gz"])
 def test_what_cannot_be_sent_is_refused(tmp_path: Path, name: str) -> None:
     if "missing" not in name:

@@ -73,7 +73,7 @@ class ConnectSettings:
     @property
     def shown(self) -> str:
         """The server's address, without what may hold a token."""
-        return self.remote.partition("/;")[0]
+        return self.remote.partition(";")[0].rstrip("/")
 
 
 class ConnectSparkLease:
@@ -112,8 +112,7 @@ class ConnectSparkLease:
 
     def direct_workspace(self, place: DirectPlace, store: DirectStore) -> DirectSparkWorkspace:
         if self._gateway is not None:
-            # Without the prefix `spark.hadoop.`, with which a session's setting does nothing; Spark
-            # hides the values of such names wherever it shows or logs settings.
+            # Without the prefix `spark.hadoop.`, with which a session's setting does nothing.
             for name, value in self._gateway.hadoop_conf(place.repository).items():
                 self._session.conf.set(name, value)
         return DirectSparkWorkspace(spark=self.session, place=place, store=store)
@@ -264,7 +263,7 @@ def require_server(settings: ConnectSettings) -> None:
     if not _answers(settings.remote, _ANSWER_SECONDS):
         raise EnvironmentUnfitError(
             f"no Spark Connect server answers at {settings.shown}",
-            hint="start it, or correct PERAGO_SPARK_REMOTE; it may want ;use_ssl=true",
+            hint="start it, or correct PERAGO_SPARK_REMOTE; it may want /;use_ssl=true",
         )
 
 
@@ -318,5 +317,5 @@ def _require_classes(session: SparkSession, shown: str) -> None:
             raise EnvironmentUnfitError(
                 f"the Spark Connect server {shown} lacks a jar that direct workspaces need: "
                 f"there is no {name}",
-                hint="start it with the jars that `perago jars` lists, on its class path",
+                hint="start it with the jars that `perago jars --json` lists, on its class path",
             ) from error
