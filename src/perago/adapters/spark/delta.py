@@ -60,7 +60,7 @@ def missing_delta_jars() -> EnvironmentUnfitError:
     """For a Spark that shall have Delta tables, and whose jars lack them."""
     return EnvironmentUnfitError(
         "spark_tables is 'delta', and the jars of Spark lack Delta Lake",
-        hint="name them in PERAGO_SPARK_JARS too: `perago jars --json` lists them while it is unset",
+        hint="name them in PERAGO_SPARK_JARS too; unset, `perago jars --json` lists them",
     )
 
 
