@@ -103,6 +103,9 @@ def go(workspace: SparkWorkspace, params: Params) -> Result:
             workspace.write(workspace.spark.range(10), "n")
         case "current":
             assert SparkSession.builder.getOrCreate() is workspace.spark
+        case "reopen":
+            workspace.spark.stop()
+            SparkSession.builder.getOrCreate().range(1).collect()
         case "stop":
             workspace.spark.stop()
             return Result()
@@ -189,6 +192,13 @@ def test_a_body_that_stopped_its_session_is_told_so_and_the_next_has_one(lake: D
     assert isinstance(attempted.outcome, Failed)
     assert "the body stopped its Spark session" in attempted.outcome.reason
     assert lake.publish(go, Params()) == lake.head
+
+
+def test_a_session_that_a_body_opens_by_itself_ends_with_the_attempt(lake: DirectLake) -> None:
+    """Else the next attempt would be given it, with all that it holds."""
+    attempted = lake.attempt(go, Params(what="reopen"))
+    assert isinstance(attempted.outcome, Failed)
+    assert lake.publish(go, Params(what="current")) == lake.head
 
 
 def test_a_session_without_keys_reads_nothing_that_another_opened(

@@ -48,17 +48,16 @@ class DeltaSnapshot:
 
 @dataclass(slots=True)
 class _State:
-    files: dict[str, Mapping[str, str | None]] = field(default_factory=dict)
+    files: dict[tuple[str, str | None], Mapping[str, str | None]] = field(default_factory=dict)
+    """By path, and by the deletion vector that leaves rows of it out."""
     metadata: Mapping[str, Any] | None = None
     protocol: Mapping[str, Any] | None = None
 
     def apply(self, action: Mapping[str, Any]) -> None:
         if (add := action.get("add")) is not None:
-            if add.get("deletionVector") is not None:
-                raise DeltaLogError("it has deletion vectors, which only Spark reads")
-            self.files[_file_of(add["path"])] = dict(add["partitionValues"] or {})
+            self.files[_key_of(add)] = dict(add["partitionValues"] or {})
         if (remove := action.get("remove")) is not None:
-            self.files.pop(_file_of(remove["path"]), None)
+            self.files.pop(_key_of(remove), None)
         self.metadata = action.get("metaData") or self.metadata
         self.protocol = action.get("protocol") or self.protocol
 
@@ -97,7 +96,8 @@ def _newest_checkpoint(names: Iterable[str]) -> tuple[int, list[str]]:
 
 
 def _commit_actions(commit: Path) -> Iterator[Mapping[str, Any]]:
-    for line in commit.read_text(encoding="utf-8").splitlines():
+    # Not by `splitlines`: a JSON text may hold what Unicode calls the end of a line.
+    for line in commit.read_text(encoding="utf-8").split("\n"):
         if line.strip():
             yield json.loads(line)
 
@@ -112,12 +112,14 @@ def _snapshot(state: _State, version: int) -> DeltaSnapshot:
     if state.metadata is None or state.protocol is None:
         raise DeltaLogError("its log does not say what its columns are")
     _refuse_unknown(state.protocol, dict(state.metadata.get("configuration") or {}))
+    if any(vector is not None for _, vector in state.files):
+        raise DeltaLogError("it has deletion vectors, which only Spark reads")
     schema = json.loads(state.metadata["schemaString"])
     return DeltaSnapshot(
         version=version,
         columns={column["name"]: column["type"] for column in schema["fields"]},
         partition_columns=tuple(state.metadata.get("partitionColumns") or ()),
-        files=state.files,
+        files={file: values for (file, _), values in state.files.items()},
     )
 
 
@@ -129,6 +131,14 @@ def _refuse_unknown(protocol: Mapping[str, Any], configuration: Mapping[str, str
         raise DeltaLogError(f"it has features that only Spark reads: {', '.join(unknown)}")
     if configuration.get("delta.columnMapping.mode", "none") != "none":
         raise DeltaLogError("its columns have other names in the files, which only Spark reads")
+
+
+def _key_of(action: Mapping[str, Any]) -> tuple[str, str | None]:
+    vector = action.get("deletionVector")
+    if vector is None:
+        return _file_of(action["path"]), None
+    parts = (vector.get(name) for name in ("storageType", "pathOrInlineDv", "offset"))
+    return _file_of(action["path"]), " ".join(map(str, parts))
 
 
 def _file_of(path: str) -> str:

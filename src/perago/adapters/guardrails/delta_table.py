@@ -108,12 +108,19 @@ class DeltaTable:
         """What the log says of a file's partition columns, which the file itself does not have."""
         known = [
             # An empty text is how the log may spell that there is no value.
-            ds.field(name) == pa.scalar(text).cast(columns[name])
+            ds.field(name) == _value(text, columns[name])
             if (text := values.get(name))
             else ds.field(name).is_null()
             for name in self.snapshot.partition_columns
         ]
         return reduce(and_, known) if known else None
+
+
+def _value(text: str, kind: pa.DataType) -> pa.Scalar:
+    """A value of a partition, as the log spells it: a moment, in either of two ways."""
+    if pa.types.is_timestamp(kind) and text.endswith("Z"):
+        return pa.scalar(text).cast(pa.timestamp("us", "UTC")).cast(kind)
+    return pa.scalar(text).cast(kind)
 
 
 def _unreadable(root: Path, path: str, error: Exception) -> Unreadable:

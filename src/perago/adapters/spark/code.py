@@ -69,6 +69,9 @@ def _is_of_project(module: ModuleType) -> bool:
     file = getattr(module, "__file__", None)
     if file is None or module.__name__.partition(".")[0] in _NOT_THE_PROJECTS:
         return False
+    if not Path(file).is_file():
+        # In a zip file, or in a directory of Spark's that is gone.
+        return False
     return not any(Path(file).is_relative_to(place) for place in _installed_places())
 
 
@@ -85,10 +88,11 @@ def _pack(archive: Path, modules: Iterable[ModuleType]) -> list[Path]:
     sources = sorted({source for module in modules for source in _sources(module)})
     if not sources:
         return []
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as stream:
+    with zipfile.ZipFile(archive, "w") as stream:
         for name, file in sources:
             # Without times: the same code is the same bytes.
-            stream.writestr(zipfile.ZipInfo(name, _EPOCH), file.read_bytes())
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            stream.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
     return [archive]
 
 

@@ -1,8 +1,9 @@
 """A Spark workspace on the store itself: the input commit, and the staging branch.
 
-Invariant: a write adds files beside those that are there and only then takes away what it replaces,
-so one that fails changes nothing. Spark's own overwrite would delete first; and the committer that
-is right for S3 (magic) cannot replace partitions by itself. See ADR 0011.
+Invariant: a write of plain files adds some beside those that are there and only then takes away
+what it replaces, so one that fails changes nothing. Spark's own overwrite would delete first; and
+the committer that is right for S3 (magic) cannot replace partitions by itself. See ADR 0011. Of a
+write to a Delta table that fails, files that its log does not name may be left. See ADR 0012.
 """
 
 from __future__ import annotations

@@ -186,13 +186,15 @@ class _SparkTable:
 
     def _open_delta(self, reader: DataFrameReader) -> DataFrame | Unreadable:
         try:
-            return reader.format("delta").load(self._path)
+            table = reader.format("delta").load(self._path)
+            _ = table.schema
         except TaskTerminalError as error:
             return Unreadable(
                 f"{self._path}: it is a Delta table, and {error.message}; {error.hint}"
             )
         except _read_errors() as error:
             return self._unreadable(error)
+        return table
 
     def _unreadable(self, error: Exception) -> Unreadable:
         lines = str(error).strip().splitlines() or [type(error).__name__]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from perago.adapters.localfs.java import JavaInstallation
 from perago.adapters.spark.claim import CLAIM
+from perago.adapters.spark.cluster import require_executor
 from perago.adapters.spark.code import TaskCode
 from perago.adapters.spark.delta import has_delta_classes, missing_delta_jars
 from perago.adapters.spark.direct_workspace import DirectSparkWorkspace
@@ -26,6 +27,7 @@ from perago.adapters.spark.java import find_java
 from perago.adapters.spark.machine import measure_machine
 from perago.adapters.spark.progress import LocalSparkWatch
 from perago.adapters.spark.s3a import S3Gateway
+from perago.adapters.spark.scratch import JVM_PREFIX, sweep_scratch
 from perago.adapters.spark.settings import SparkSettings, build_spark_conf
 from perago.adapters.spark.workspace import LocalSparkWorkspace
 from perago.domain.attempt import Attempt
@@ -36,7 +38,6 @@ from perago.ports import DirectPlace, DirectStore
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SCRATCH_PREFIX = "spark-"
 _LOG = logging.getLogger(__name__)
 
 FindJars = Callable[[JavaInstallation], Sequence[Path]]
@@ -112,7 +113,7 @@ class LocalSparkSessions:
         code: TaskCode | None = None,
     ) -> None:
         self._settings = settings
-        self._scratch = scratch.resolve() / f"{_SCRATCH_PREFIX}{os.getpid()}"
+        self._scratch = scratch.resolve() / f"{JVM_PREFIX}{os.getpid()}"
         self._log = executor_log
         self._executors = executors
         self._direct = direct
@@ -154,6 +155,9 @@ class LocalSparkSessions:
         if self._jvm is None:
             self._jvm = self._start_jvm(direct=direct)
             self._jvm_is_direct = direct
+        else:
+            # A cluster may have lost them all since; a job would wait for others for ever.
+            require_executor(self._jvm.context)
         self._jvm.adopt()
         if self._code is not None:
             # Now, and not at the start: a body may have imported more of its project meanwhile.
@@ -173,14 +177,21 @@ class LocalSparkSessions:
             delta_jars=None if self._delta_jars is None else self._delta_jars(java),
         )
         jvm = start_jvm(conf, java, scratch=self._scratch, log=self._log)
-        if self._delta_jars is not None and not has_delta_classes(jvm.context):
+        try:
+            self._equip(jvm)
+        except BaseException:
             jvm.stop()
+            raise
+        _LOG.info("Spark runs on Java %s, process %s", java.version, jvm.pid)
+        return jvm
+
+    def _equip(self, jvm: SparkJvm) -> None:
+        """Look whether it has what its settings promise, and give it the tasks' code."""
+        if self._delta_jars is not None and not has_delta_classes(jvm.context):
             raise missing_delta_jars()
         if self._code is not None:
             for archive in self._code.archives(self._scratch / "code"):
                 jvm.context.addPyFile(str(archive))
-        _LOG.info("Spark runs on Java %s, process %s", java.version, jvm.pid)
-        return jvm
 
     def _hand_back(self, isolated: IsolatedSession) -> None:
         """Keep the JVM warm if it is clean; how the body ended is not changed by this."""
@@ -196,24 +207,6 @@ class LocalSparkSessions:
         except (Py4JError, PySparkException, OSError, EnvironmentUnfitError):
             _LOG.warning("Spark could not be cleaned after the attempt: ending it", exc_info=True)
             self.stop()
-
-
-def sweep_scratch(scratch: Path) -> None:
-    """Remove what processes that were killed have left."""
-    for directory in scratch.glob(f"{_SCRATCH_PREFIX}*"):
-        pid = directory.name.removeprefix(_SCRATCH_PREFIX)
-        if pid.isdigit() and not _is_running(int(pid)):
-            shutil.rmtree(directory, ignore_errors=True)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _job_group(attempt: Attempt) -> JobGroup:

@@ -32,6 +32,14 @@ SESSION_CONF = {
 }
 """What every session has, whoever runs Spark."""
 
+RAW_FILES_CONF = {
+    # Else there is a `.crc` beside each local file.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    # Hadoop's other way to the same files, which Delta takes for its log.
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+}
+"""What sessions on local files have besides."""
+
 _JARS = "spark.jars"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -124,12 +132,8 @@ def build_spark_conf(
             # on the machine, where nobody removes what a killed process leaves.
             conf["spark.hadoop.fs.s3a.buffer.dir"] = str(scratch / "tmp")
     else:
-        # The same for `.crc`. Not where S3A is: it takes the other class for granted.
-        conf["spark.hadoop.fs.file.impl"] = "org.apache.hadoop.fs.RawLocalFileSystem"
-        # Hadoop's other way to the same files, which Delta takes for its log.
-        conf["spark.hadoop.fs.AbstractFileSystem.file.impl"] = (
-            "org.apache.hadoop.fs.local.RawLocalFs"
-        )
+        # Not where S3A is: it takes the other class for granted.
+        conf |= RAW_FILES_CONF
     conf |= dict(settings.conf)
     if delta_jars is not None:
         conf = add_delta_conf(conf, small_tasks=cores if is_local(settings.master) else None)

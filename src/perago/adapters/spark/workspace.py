@@ -1,8 +1,9 @@
 """A Spark workspace over two local directories: the input as it was, and what will be published.
 
-Invariant: Spark itself never writes into the published directory. A table is written to scratch
-space, renamed, and moved in as a whole, so that a failed write changes nothing and no marker,
-checksum or temporary file is ever seen. See ADR 0005.
+Invariant: of plain files, Spark itself never writes into the published directory. A table is
+written to scratch space, renamed, and moved in as a whole, so that a failed write changes nothing
+and no marker, checksum or temporary file is ever seen. See ADR 0005. A Delta table is written in
+place; of a write that fails, files that its log does not name may be left. See ADR 0012.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ def add(path: str, **more: Any) -> Action:
     return {"add": {"path": path, "partitionValues": {}, "size": 1, **more}}
 
 
-def remove(path: str) -> Action:
-    return {"remove": {"path": path, "dataChange": True}}
+def remove(path: str, **more: Any) -> Action:
+    return {"remove": {"path": path, "dataChange": True, **more}}
 
 
 class Log:
@@ -45,8 +45,8 @@ class Log:
         self.place.mkdir(parents=True)
 
     def commit(self, version: int, *actions: Action) -> None:
-        lines = "".join(json.dumps(action) + "\n" for action in actions)
-        (self.place / f"{version:020}.json").write_text(lines)
+        lines = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions)
+        (self.place / f"{version:020}.json").write_text(lines, encoding="utf-8")
 
     def checkpoint(self, name: str, *actions: Action) -> None:
         partition = pa.map_(pa.string(), pa.string())
@@ -112,6 +112,21 @@ def test_a_checkpoint_in_parts_counts_once_all_are_there(log: Log) -> None:
     assert sorted(log.read().files) == ["only.parquet"]
 
 
+def test_a_moment_is_read_in_either_way_that_the_log_spells_it(log: Log) -> None:
+    table = log.place.parent
+    for name in ("a", "b"):
+        parquet.write_table(pa.table({"id": [1]}), table / f"{name}.parquet")
+    spelt = {"a": "2026-01-31T10:00:00.000000Z", "b": "2026-01-31 11:00:00"}
+    log.commit(
+        0,
+        PROTOCOL,
+        metadata({"id": "integer", "at": "timestamp"}, partitionColumns=["at"]),
+        *(add(f"{name}.parquet", partitionValues={"at": text}) for name, text in spelt.items()),
+    )
+    assert look(table, require_unique("t", ["id", "at"])) == []
+    assert look(table, require_no_nulls("t", ["at"])) == []
+
+
 @pytest.mark.parametrize(
     ("actions", "words"),
     [
@@ -138,6 +153,22 @@ def test_what_it_does_not_know_is_refused(log: Log, actions: list[Action], words
     log.commit(1, *actions)
     with pytest.raises(DeltaLogError, match=words):
         log.read()
+
+
+def test_a_table_whose_deletion_vectors_are_gone_is_read_again(log: Log) -> None:
+    first, second = ({"storageType": "u", "pathOrInlineDv": name} for name in ("v1", "v2"))
+    log.commit(0, PROTOCOL, metadata(), add("a"))
+    log.commit(1, add("a", deletionVector=first), remove("a"))
+    log.commit(2, add("a", deletionVector=second), remove("a", deletionVector=first))
+    with pytest.raises(DeltaLogError, match="deletion vectors"):
+        log.read()
+    log.commit(3, remove("a", deletionVector=second), add("b"))
+    assert sorted(log.read().files) == ["b"]
+
+
+def test_a_line_of_the_log_ends_where_json_says(log: Log) -> None:
+    log.commit(0, PROTOCOL, metadata(), add("a", stats="\u2028 and \u0085"))
+    assert sorted(log.read().files) == ["a"]
 
 
 def test_a_log_with_a_hole_is_refused(log: Log) -> None:

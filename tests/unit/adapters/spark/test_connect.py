@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import grpc
 import pytest
 from pyspark.sql.connect import proto
 from pyspark.sql.connect.shell.progress import StageInfo
@@ -14,31 +17,55 @@ from perago.adapters.spark.connect import ConnectSettings
 from perago.adapters.spark.connect.guard import watch
 from perago.adapters.spark.connect.operations import OpenOperations
 from perago.adapters.spark.connect.progress import ConnectSparkWatch
-from perago.domain.errors import EnvironmentUnfitError
+from perago.domain.errors import EnvironmentUnfitError, TaskTerminalError
 
 SERVICE = "/spark.connect.SparkConnectService"
 
 
-def begin(operations: OpenOperations, name: str, plan: proto.Plan) -> None:
+def begin(
+    operations: OpenOperations, name: str, plan: proto.Plan, answers: Iterable[Any] = ()
+) -> Iterator[Any]:
     request = proto.ExecutePlanRequest(operation_id=name, plan=plan)
-    operations.intercept_unary_stream(answer, called("ExecutePlan"), request)
+    request.request_options.add().reattach_options.reattachable = True
+    return iter(
+        operations.intercept_unary_stream(
+            lambda _details, _request: answers, called("ExecutePlan"), request
+        )
+    )
 
 
-def end(operations: OpenOperations, name: str, *, whole: bool = True) -> None:
-    request = proto.ReleaseExecuteRequest(operation_id=name)
-    if whole:
-        request.release_all.SetInParent()
-    else:
-        request.release_until.response_id = "1"
-    operations.intercept_unary_unary(answer, called("ReleaseExecute"), request)
+def go_on(operations: OpenOperations, name: str, answers: Iterable[Any]) -> Iterator[Any]:
+    request = proto.ReattachExecuteRequest(operation_id=name)
+    return iter(
+        operations.intercept_unary_stream(
+            lambda _details, _request: answers, called("ReattachExecute"), request
+        )
+    )
+
+
+def over() -> proto.ExecutePlanResponse:
+    answer = proto.ExecutePlanResponse()
+    answer.result_complete.SetInParent()
+    return answer
+
+
+class Broken(grpc.RpcError):
+    """A call that failed; with details, if it was the server that said so."""
+
+    def __init__(self, *, by_server: bool) -> None:
+        self._by_server = by_server
+
+    def trailing_metadata(self) -> Any:
+        return [("grpc-status-details-bin", b"")] if self._by_server else []
+
+
+def failing(error: grpc.RpcError) -> Iterator[Any]:
+    yield proto.ExecutePlanResponse()
+    raise error
 
 
 def called(method: str) -> Any:
     return SimpleNamespace(method=f"{SERVICE}/{method}")
-
-
-def answer(_details: object, request: object) -> object:
-    return request
 
 
 def relation() -> proto.Plan:
@@ -60,16 +87,44 @@ def compressed(kind: str) -> proto.Plan:
     return plan
 
 
-def test_an_operation_is_open_until_it_is_released() -> None:
+def count(operations: OpenOperations) -> tuple[int, int]:
+    return operations.queries, operations.commands
+
+
+def test_an_operation_is_open_until_the_server_says_that_it_is_over() -> None:
     operations = OpenOperations()
-    begin(operations, "read", relation())
-    begin(operations, "write", command())
-    assert (operations.queries, operations.commands) == (1, 1)
-    end(operations, "write", whole=False)
-    assert operations.commands == 1
-    end(operations, "write")
-    end(operations, "read")
-    assert (operations.queries, operations.commands) == (0, 0)
+    read = begin(operations, "read", relation(), [proto.ExecutePlanResponse(), over()])
+    write = begin(operations, "write", command(), [proto.ExecutePlanResponse()])
+    assert count(operations) == (1, 1)
+    next(read)
+    list(write)
+    assert count(operations) == (1, 1), "the end of an answer is not that of the operation"
+    list(go_on(operations, "write", [over()]))
+    list(read)
+    assert count(operations) == (0, 0)
+
+
+def test_an_error_ends_an_operation_if_it_is_the_servers() -> None:
+    operations = OpenOperations()
+    for name, by_server in (("refused", True), ("lost", False)):
+        with pytest.raises(Broken):
+            list(begin(operations, name, command(), failing(Broken(by_server=by_server))))
+    assert count(operations) == (0, 1)
+
+
+def test_a_client_that_gives_up_ends_nothing() -> None:
+    operations = OpenOperations()
+    write = begin(operations, "write", command(), [proto.ExecutePlanResponse(), over()])
+    next(write)
+    del write
+    assert count(operations) == (0, 1)
+
+
+def test_an_operation_that_cannot_go_on_is_over_with_its_answer() -> None:
+    operations = OpenOperations()
+    request = proto.ExecutePlanRequest(operation_id="old", plan=command())
+    list(operations.intercept_unary_stream(lambda *_: [], called("ExecutePlan"), request))
+    assert count(operations) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -78,16 +133,20 @@ def test_an_operation_is_open_until_it_is_released() -> None:
 def test_a_big_plan_counts_as_what_it_is(kind: str, expected: tuple[int, int]) -> None:
     operations = OpenOperations()
     begin(operations, "big", compressed(kind))
-    assert (operations.queries, operations.commands) == expected
+    assert count(operations) == expected
 
 
 def test_other_calls_are_no_operations() -> None:
     operations = OpenOperations()
-    request = proto.ReattachExecuteRequest(operation_id="again")
-    assert operations.intercept_unary_stream(answer, called("ReattachExecute"), request) is request
-    config = proto.ConfigRequest()
-    assert operations.intercept_unary_unary(answer, called("Config"), config) is config
-    assert (operations.queries, operations.commands) == (0, 0)
+    request = proto.AddArtifactsRequest()
+    answer = operations.intercept_unary_stream(lambda _, it: it, called("Other"), request)
+    assert answer is request
+    assert count(operations) == (0, 0)
+
+
+def test_a_session_cannot_be_cloned() -> None:
+    with pytest.raises(TaskTerminalError, match="clone"):
+        copy.deepcopy(OpenOperations())
 
 
 def test_the_guard_ends_what_was_not_closed() -> None:
@@ -109,6 +168,8 @@ def test_a_message_that_the_guard_does_not_know_is_an_error() -> None:
 def test_a_token_is_not_shown() -> None:
     settings = ConnectSettings(remote="sc://host:1/;token=hidden;use_ssl=true")
     assert settings.shown == "sc://host:1"
+    assert settings.remote_of("1-2") == "sc://host:1/;token=hidden;use_ssl=true;session_id=1-2"
+    assert ConnectSettings(remote="sc://host").remote_of("1-2") == "sc://host/;session_id=1-2"
     assert "hidden" not in repr(settings)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from perago.adapters.spark import LocalSparkSessions, SparkSettings
 from perago.adapters.spark.gateway import prepare_scratch, require_pyspark
-from perago.adapters.spark.sessions import sweep_scratch
+from perago.adapters.spark.scratch import sweep_scratch
 from perago.domain.errors import EnvironmentUnfitError
 
 

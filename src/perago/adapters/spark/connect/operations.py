@@ -1,58 +1,90 @@
 """What a session has asked its server to do and has not heard the end of.
 
 The server does not tell which operations of a session still run, so this end of the connection
-keeps count. A client releases an operation when it has heard that it is over, or failed.
+keeps count. Invariant: an operation is over when the server has said so, with its result or with an
+error of its own. That a client gave up (a lost connection, a body's own time-out) ends nothing.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
 
 import grpc
 
-_BEGINS, _ENDS = "/ExecutePlan", "/ReleaseExecute"
+from perago.domain.errors import TaskTerminalError
+
+_DETAILS = "grpc-status-details-bin"
+_BEGINS, _GOES_ON = "/ExecutePlan", "/ReattachExecute"
 
 
-class OpenOperations(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterceptor):
-    """Counts a session's operations as their calls go by; changes none of them."""
+class OpenOperations(grpc.UnaryStreamClientInterceptor):
+    """Counts a session's operations as their answers go by; changes none of them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._commands: set[str] = set()
-        self._queries: set[str] = set()
+        self._are_queries: dict[str, bool] = {}
+        self._open: set[str] = set()
 
     @property
     def commands(self) -> int:
         """How many open operations may write."""
         with self._lock:
-            return len(self._commands)
+            return sum(not self._are_queries[operation] for operation in self._open)
 
     @property
     def queries(self) -> int:
         """How many only read; one whose rows nobody fetches to the end stays open."""
         with self._lock:
-            return len(self._queries)
+            return sum(self._are_queries[operation] for operation in self._open)
 
     def intercept_unary_stream(
         self, continuation: Callable[[Any, Any], Any], client_call_details: Any, request: Any
     ) -> Any:
-        if client_call_details.method.endswith(_BEGINS):
-            with self._lock:
-                kind = self._queries if _is_query(request.plan) else self._commands
-                kind.add(request.operation_id)
-        return continuation(client_call_details, request)
+        method = client_call_details.method
+        if not method.endswith((_BEGINS, _GOES_ON)):
+            return continuation(client_call_details, request)
+        operation, can_go_on = request.operation_id, True
+        with self._lock:
+            if method.endswith(_BEGINS):
+                self._are_queries[operation] = _is_query(request.plan)
+                can_go_on = any(
+                    each.HasField("reattach_options") for each in request.request_options
+                )
+            self._open.add(operation)
+        answers = continuation(client_call_details, request)
+        return self._watched(operation, answers, can_go_on=can_go_on)
 
-    def intercept_unary_unary(
-        self, continuation: Callable[[Any, Any], Any], client_call_details: Any, request: Any
-    ) -> Any:
-        is_end = client_call_details.method.endswith(_ENDS)
-        if is_end and request.WhichOneof("release") == "release_all":
-            with self._lock:
-                self._commands.discard(request.operation_id)
-                self._queries.discard(request.operation_id)
-        return continuation(client_call_details, request)
+    def _watched(self, operation: str, answers: Any, *, can_go_on: bool) -> Iterator[Any]:
+        """The same answers. `can_go_on`: their end alone is not that of the operation."""
+        try:
+            for answer in answers:
+                if answer.HasField("result_complete"):
+                    self._end(operation)
+                yield answer
+        except grpc.RpcError as error:
+            if _is_servers_own(error):
+                self._end(operation)
+            raise
+        if not can_go_on:
+            self._end(operation)
+
+    def _end(self, operation: str) -> None:
+        with self._lock:
+            self._open.discard(operation)
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        """What pyspark does for a second session like this one, which nobody would watch."""
+        raise TaskTerminalError(
+            "a body cannot clone its Spark session",
+            hint="use workspace.spark: an attempt has one session",
+        )
+
+
+def _is_servers_own(error: Any) -> bool:
+    """Whether an error is the server's: it has details then; one of the connection has none."""
+    return any(name == _DETAILS for name, _ in error.trailing_metadata() or ())
 
 
 def _is_query(plan: Any) -> bool:
