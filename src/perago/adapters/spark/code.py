@@ -6,6 +6,7 @@ be imported there: its module may well import this package, which a cluster does
 
 from __future__ import annotations
 
+import os
 import shutil
 import site
 import sys
@@ -69,23 +70,23 @@ def _is_of_project(module: ModuleType) -> bool:
     file = getattr(module, "__file__", None)
     if file is None or module.__name__.partition(".")[0] in _NOT_THE_PROJECTS:
         return False
-    if not Path(file).is_file():
-        # In a zip file, or in a directory of Spark's that is gone.
-        return False
-    return not any(Path(file).is_relative_to(place) for place in _installed_places())
+    # In a zip file, or in a directory of Spark's that is gone, there is nothing to be sent.
+    return not file.startswith(_installed_places()) and Path(file).is_file()
 
 
 @cache
-def _installed_places() -> frozenset[Path]:
-    """Where this Python and what is installed into it lie."""
+def _installed_places() -> tuple[str, ...]:
+    """How the names of files begin that are this Python's, or installed into it."""
     paths = sysconfig.get_paths()
     places = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    return frozenset(map(Path, [*places, *site.getsitepackages(), site.getusersitepackages()]))
+    places += [*site.getsitepackages(), site.getusersitepackages()]
+    return tuple(f"{place}{os.sep}" for place in places)
 
 
 def _pack(archive: Path, modules: Iterable[ModuleType]) -> list[Path]:
     """Zip modules, for functions that import others where they run."""
-    sources = sorted({source for module in modules for source in _sources(module)})
+    names = {module.__name__.partition(".")[0] for module in modules}
+    sources = sorted({source for name in names for source in _sources(name)})
     if not sources:
         return []
     with zipfile.ZipFile(archive, "w") as stream:
@@ -96,18 +97,18 @@ def _pack(archive: Path, modules: Iterable[ModuleType]) -> list[Path]:
     return [archive]
 
 
-def _sources(module: ModuleType) -> Iterator[tuple[str, Path]]:
-    """The Python files of the package that a module is of, or of itself, by their names."""
-    name, _, _ = module.__name__.partition(".")
-    package = sys.modules.get(name)
-    directories = list(getattr(package, "__path__", ()))
+def _sources(name: str) -> Iterator[tuple[str, Path]]:
+    """The Python files of a package, or of a module that is no package, by their names there."""
+    module = sys.modules.get(name)
+    directories = list(getattr(module, "__path__", ()))
     for directory in map(Path, directories):
         for file in directory.rglob("*.py"):
             below = file.relative_to(directory)
             if not any(part.startswith(".") for part in below.parts):
                 yield f"{name}/{below.as_posix()}", file
-    if not directories and module.__file__ is not None and module.__file__.endswith(".py"):
-        yield f"{name}.py", Path(module.__file__)
+    file_name = getattr(module, "__file__", None)
+    if not directories and file_name is not None and file_name.endswith(".py"):
+        yield f"{name}.py", Path(file_name)
 
 
 def _as_zip(library: Path, directory: Path) -> Path:

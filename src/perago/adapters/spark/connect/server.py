@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import socket
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 _CLIENT_PACKAGES = ("grpc", "grpc_status", "google.rpc", "zstandard", "pandas")
 _ANSWER_SECONDS = 10.0
 _SOON_SECONDS = 2.0
+_LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,18 +41,19 @@ class ConnectSettings:
         return f"{address.rstrip('/')}/;" + (f"{parameters};{ours}" if parameters else ours)
 
     def answers(self, seconds: float = _SOON_SECONDS) -> bool:
-        """Whether somebody takes a connection."""
-        import grpc
+        """Whether somebody takes a connection within so many seconds; a refusal is tried again."""
         from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
-        channel = DefaultChannelBuilder(self.remote).toChannel()
-        try:
-            grpc.channel_ready_future(channel).result(timeout=seconds)
-        except grpc.FutureTimeoutError:
-            return False
-        finally:
-            channel.close()
-        return True
+        host, _, port = DefaultChannelBuilder(self.remote).endpoint.rpartition(":")
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            try:
+                socket.create_connection((host, int(port)), timeout=left).close()
+            except OSError:
+                time.sleep(_LOOK_SECONDS)
+            else:
+                return True
+        return False
 
     def unfit(self, error: Exception) -> EnvironmentUnfitError:
         """For a server that refuses a session."""
