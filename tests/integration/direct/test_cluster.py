@@ -141,8 +141,8 @@ def test_a_worker_that_is_killed_in_the_middle_costs_no_row(
         victim = cluster.workers[0].pid
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
-            executors = {int(name.name.partition("-")[0]) for name in witness.iterdir()}
-            if any(_parent_of(executor) == victim for executor in executors):
+            tasks = [int(name.name.partition("-")[2]) for name in witness.iterdir()]
+            if any(victim in _ancestors_of(task) for task in tasks):
                 # The worker takes its executor along, in the middle of a task.
                 os.kill(victim, signal.SIGKILL)
                 killed.set()
@@ -161,8 +161,8 @@ def test_a_worker_that_is_killed_in_the_middle_costs_no_row(
     assert ids_at(lake, attempted.output_ref, tmp_path / "read") == list(range(ROWS))
 
 
-def _parent_of(pid: int) -> int | None:
+def _ancestors_of(pid: int) -> list[int]:
     try:
-        return psutil.Process(pid).ppid()
+        return [process.pid for process in psutil.Process(pid).parents()]
     except psutil.NoSuchProcess:
-        return None
+        return []
