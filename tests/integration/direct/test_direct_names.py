@@ -38,8 +38,9 @@ def look_at_names(workspace: SparkWorkspace, params: Params, context: TaskContex
     # Its pages lag behind its work.
     spark._jsc.sc().listenerBus().waitUntilEmpty(30_000)
     api = f"{spark.uiWebUrl}/api/v1/applications/{spark.applicationId}"
-    for name in ("jobs", "sql"):
-        with urlopen(f"{api}/{name}", timeout=30) as answer:
+    # Of queries, it shows the oldest twenty unless told otherwise.
+    for name, asked in (("jobs", ""), ("sql", "?length=10000")):
+        with urlopen(f"{api}/{name}{asked}", timeout=30) as answer:
             (Path(params.answers) / name).write_bytes(answer.read())
     return Result(workflow=context.attempt.workflow_id)
 

@@ -146,7 +146,7 @@ def start_jvm(
     _set_pyspark(None, None, None)
     gateway = None
     try:
-        with environment_of(_spark_environment(java, conf)), _kept_interrupt_handler():
+        with environment_of(_spark_environment(java, conf)), kept_interrupt_handler():
             gateway = _launch(conf, log)
             spark_conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
             spark_conf.setAll(list(conf.items()))
@@ -253,7 +253,7 @@ def _python_of_workers(conf: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def _kept_interrupt_handler() -> Iterator[None]:
+def kept_interrupt_handler() -> Iterator[None]:
     """Undo that pyspark takes over SIGINT: signals are the business of the executor process."""
     if threading.current_thread() is not threading.main_thread():
         yield

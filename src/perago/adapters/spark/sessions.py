@@ -21,7 +21,12 @@ from perago.adapters.spark.cluster import require_executor
 from perago.adapters.spark.code import TaskCode
 from perago.adapters.spark.delta import has_delta_classes, missing_delta_jars
 from perago.adapters.spark.direct_workspace import DirectSparkWorkspace
-from perago.adapters.spark.gateway import SparkJvm, require_pyspark, start_jvm
+from perago.adapters.spark.gateway import (
+    SparkJvm,
+    kept_interrupt_handler,
+    require_pyspark,
+    start_jvm,
+)
 from perago.adapters.spark.isolation import IsolatedSession, JobGroup
 from perago.adapters.spark.java import find_java
 from perago.adapters.spark.machine import measure_machine
@@ -127,7 +132,8 @@ class LocalSparkSessions:
         self, attempt: Attempt, execution_id: ExecutionId, *, direct: bool = False
     ) -> Iterator[LocalSparkLease]:
         scratch = self._scratch / "attempts" / execution_id
-        with CLAIM.held_by(attempt):
+        # Whoever makes a context, a body included, has SIGINT go to it from then on.
+        with CLAIM.held_by(attempt), kept_interrupt_handler():
             try:
                 isolated = IsolatedSession(self._usable_jvm(direct=direct), _job_group(attempt))
                 gateway = self._direct.gateway if direct and self._direct is not None else None
