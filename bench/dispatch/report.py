@@ -2,13 +2,13 @@
 
 import json
 import os
-import platform
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from bench.dispatch.contest import Idleness, Throughput, median_of
 from bench.dispatch.options import BARE, PEER, PERAGO
+from bench.machine import describe_machine
 
 RATE_AIM = 0.9
 """Of the bare loop's best."""
@@ -99,12 +99,7 @@ def verdict(is_met: bool) -> str:
 def write_json(path: Path, queues: Sequence[Throughput], idle: Sequence[Idleness]) -> None:
     """Every figure, with the machine that it is of."""
     found = {
-        "machine": {
-            "platform": platform.platform(),
-            "processors": os.cpu_count(),
-            "python": platform.python_version(),
-            "load": os.getloadavg(),
-        },
+        "machine": describe_machine() | {"load": os.getloadavg()},
         "queues": [asdict(queue) for queue in queues],
         "idle": [asdict(one) for one in idle],
     }

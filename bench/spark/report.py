@@ -1,13 +1,12 @@
 """Tables in Markdown of what was measured, and the figures as JSON."""
 
 import json
-import os
-import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from bench.machine import describe_machine
 from bench.spark.figures import (
     cpu_medians,
     fit_line,
@@ -148,13 +147,8 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def write_json(path: Path, conditions: Mapping[str, object], runs: Sequence[Run]) -> None:
     """Every run's figures, with the machine and the conditions that they are of."""
-    machine = {
-        "platform": platform.platform(),
-        "processors": os.cpu_count(),
-        "python": platform.python_version(),
-    }
     found = {
-        "machine": machine,
+        "machine": describe_machine(),
         "conditions": dict(conditions),
         "runs": [asdict(run) for run in runs],
     }

@@ -1,13 +1,12 @@
 """Tables of what was measured, with the aim beside each figure."""
 
 import json
-import os
-import platform
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from bench.machine import describe_machine
 from bench.transfer.contest import Attempt, median_of
 from bench.transfer.workload import MIB, Scenario, Workspace
 
@@ -120,13 +119,8 @@ def show_memory(attempts: Sequence[Attempt]) -> None:
 
 def write_json(path: Path, conditions: Mapping[str, str], attempts: Sequence[Attempt]) -> None:
     """Every attempt's figures, with the machine and the conditions that they are of."""
-    machine = {
-        "platform": platform.platform(),
-        "processors": os.cpu_count(),
-        "python": platform.python_version(),
-    }
     found = {
-        "machine": machine,
+        "machine": describe_machine(),
         "conditions": dict(conditions),
         "attempts": [asdict(attempt) for attempt in attempts],
     }

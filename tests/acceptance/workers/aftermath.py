@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from perago.domain.attempt import AttemptStatus
 from perago.domain.ids import WorkflowId
 from perago.domain.workflow import WorkflowState
 from tests.acceptance.workers.moments import Moment
 from tests.acceptance.workers.site import MAIN, Site
+
+COMPLETED, FAILED = AttemptStatus.COMPLETED, AttemptStatus.FAILED
 
 
 def assert_outcome(site: Site, moment: Moment, state: WorkflowState) -> None:
@@ -17,6 +20,17 @@ def assert_outcome(site: Site, moment: Moment, state: WorkflowState) -> None:
     else:
         assert site.history(moment.name) == []
         assert state.tasks[-1].output["workspace"] == site.workspace(moment.name)
+
+
+def assert_each_was_killed_and_completed(site: Site, started: Mapping[Moment, WorkflowId]) -> None:
+    """As many attempts died as its moment means, and the one after them completed."""
+    for moment, workflow in started.items():
+        state = site.state(workflow)
+        deaths = moment.retry + moment.is_before_report
+        assert [task.status for task in state.tasks] == [FAILED] * deaths + [COMPLETED]
+        for task in state.tasks[:-1]:
+            assert "killed by SIGKILL" in (task.reason or "")
+        assert_outcome(site, moment, state)
 
 
 def assert_leftovers_are_collectable(site: Site, started: Mapping[Moment, WorkflowId]) -> None:

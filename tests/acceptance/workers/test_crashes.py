@@ -11,6 +11,7 @@ import pytest
 from perago.domain.attempt import AttemptStatus
 from perago.ports import Failpoint
 from tests.acceptance.workers.aftermath import (
+    assert_each_was_killed_and_completed,
     assert_leftovers_are_collectable,
     assert_outcome,
 )
@@ -37,13 +38,7 @@ def test_an_executor_is_killed_at_every_moment(site: Site) -> None:
         site.complete(list(started.values()))
         assert worker.stop() == 0, worker.said
 
-    for moment, workflow in started.items():
-        state = site.state(workflow)
-        deaths = moment.retry + moment.is_before_report
-        assert [task.status for task in state.tasks] == [FAILED] * deaths + [COMPLETED]
-        for task in state.tasks[:-1]:
-            assert "killed by SIGKILL" in (task.reason or "")
-        assert_outcome(site, moment, state)
+    assert_each_was_killed_and_completed(site, started)
     assert worker.attempt_directories == []
     assert_leftovers_are_collectable(site, started)
 

@@ -19,6 +19,7 @@ from perago.domain.attempt import AttemptStatus
 from perago.domain.ids import BranchName
 from perago.ports import Failpoint
 from tests.acceptance.workers.aftermath import (
+    assert_each_was_killed_and_completed,
     assert_leftovers_are_collectable,
     assert_outcome,
     assert_stagings_are_collectable,
@@ -108,13 +109,7 @@ def test_a_driver_is_killed_at_moments(
         site.complete(list(started.values()), PATIENCE)
         assert worker.stop() == 0, worker.said
 
-    for moment, workflow in started.items():
-        state = site.state(workflow)
-        deaths = moment.retry + moment.is_before_report
-        assert [task.status for task in state.tasks] == [FAILED] * deaths + [COMPLETED]
-        for task in state.tasks[:-1]:
-            assert "killed by SIGKILL" in (task.reason or "")
-        assert_outcome(site, moment, state)
+    assert_each_was_killed_and_completed(site, started)
     assert worker.attempt_directories == []
     assert site.stagings() != []
     assert_leftovers_are_collectable(site, started)
