@@ -71,7 +71,8 @@ def _draw_figure(
 def _dress(axes: Axes, title: str) -> None:
     axes.set_title(title, fontsize=9)
     axes.set_xlabel("million flights")
-    axes.set_ylim(bottom=0)
+    # Room above for the legend, which is at home where the lines are not yet.
+    axes.set_ylim(bottom=0, top=axes.get_ylim()[1] * 1.2)
     axes.set_xlim(left=0)
     axes.grid(color="#e4e7eb", linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)

@@ -71,17 +71,20 @@ class TimedLease:
 
 
 class TimedSessions:
-    """`SparkSessions`; `last` is what the last lease cost."""
+    """`SparkSessions`; `last` is what all leases of the last attempt cost."""
 
     def __init__(self, sessions: LocalSparkSessions) -> None:
         self._sessions = sessions
+        self._last_execution: ExecutionId | None = None
         self.last = Costs()
 
     @contextmanager
     def lease(
         self, attempt: Attempt, execution_id: ExecutionId, *, direct: bool = False
     ) -> Iterator[TimedLease]:
-        self.last = costs = Costs()
+        if execution_id != self._last_execution:
+            self._last_execution, self.last = execution_id, Costs()
+        costs = self.last
         use = self._sessions.lease(attempt, execution_id, direct=direct)
         with costs.of("lease"):
             lease = use.__enter__()
