@@ -8,7 +8,7 @@ judged, and what is published is a commit that was compared with the input ref o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from perago.app.attempt_scope import AttemptScope, refuse_violations
 from perago.app.publish import StagedChanges
@@ -46,11 +46,10 @@ class DirectWorkspaceFlow:
                 scope.leftovers.directory = scope.ports.directories.create(
                     scope.attempt, scope.execution_id
                 )
-                lease = scope.ports.spark.lease(scope.attempt, scope.execution_id, direct=True)
-                self._spark = self._spark_use.enter_context(lease)
+                self._spark = self._spark_use.enter_context(self._lease_spark())
             scope.hit(Failpoint.PREPARED)
             with scope.phases.phase(Phase.PRE_CHECK):
-                self._check(self._spec.pre, self._ref.ref, before_body=True)
+                self._check(self._spec.pre, self._ref.ref, self.spark, before_body=True)
             scope.hit(Failpoint.PRE_CHECKED)
             if not self._spec.read_only:
                 with scope.phases.phase(Phase.PREPARE):
@@ -61,13 +60,22 @@ class DirectWorkspaceFlow:
 
     @property
     def spark(self) -> SparkLease:
-        """Spark, which the guardrails need as well as the body."""
-        assert self._spark is not None, "the workspace is not open"
+        """Spark, which the pre guardrails need as well as the body."""
+        assert self._spark is not None, "the workspace is not open, or the body is over"
         return self._spark
 
     def for_body(self, spark: SparkLease | None) -> SparkWorkspace:
-        assert spark is self._spark
-        return self._view(self._ref.ref, self._staging)
+        assert spark is not None
+        return self._view(spark, self._ref.ref, self._staging)
+
+    def settle(self, spark: SparkLease | None) -> None:
+        assert spark is not None
+        if self._staging is not None:
+            # A straggler's write would come after the judgement, or be judged in part.
+            spark.settle()
+        # Given back as clean as it was got.
+        self._spark = None
+        self._spark_use.close()
 
     def finish(self) -> CommitId:
         if self._staging is None:
@@ -96,8 +104,6 @@ class DirectWorkspaceFlow:
 
     def _judge_staging(self, staging: BranchName) -> JudgedChanges:
         """Judge what the body left on the branch, once nobody writes to it any more."""
-        # A straggler's write would come after the judgement.
-        self.spark.settle()
         head = self._store.head(self._ref.repository, staging).id
         if head != self._ref.ref:
             # What was committed already would look like no change at all.
@@ -139,22 +145,36 @@ class DirectWorkspaceFlow:
             )
 
     def _pass_post_check(self, commit: CommitId) -> None:
-        """Pass the post guardrails on what would be published; after that, Spark is not needed."""
+        """Pass the post guardrails on what would be published."""
         with self._scope.phases.phase(Phase.POST_CHECK):
-            self._check(self._spec.post, commit, before_body=False)
-            self._spark_use.close()
+            if self._spec.post:
+                # A lease of their own: what a body did to its session changes nothing for them.
+                with self._lease_spark() as spark:
+                    self._check(self._spec.post, commit, spark, before_body=False)
         self._scope.hit(Failpoint.POST_CHECKED)
 
-    def _check(self, guardrails: Sequence[Guardrail], at: CommitId, *, before_body: bool) -> None:
+    def _check(
+        self,
+        guardrails: Sequence[Guardrail],
+        at: CommitId,
+        spark: SparkLease,
+        *,
+        before_body: bool,
+    ) -> None:
         if guardrails:
-            found = self._scope.ports.spark_guardrails.violations(guardrails, self._view(at, None))
+            view = self._view(spark, at, None)
+            found = self._scope.ports.spark_guardrails.violations(guardrails, view)
             refuse_violations(found, before_body=before_body)
 
-    def _view(self, at: CommitId, staging: BranchName | None) -> SparkWorkspace:
+    def _view(self, spark: SparkLease, at: CommitId, staging: BranchName | None) -> SparkWorkspace:
         place = DirectPlace(
             repository=self._ref.repository,
             ref=at,
             prefix=self._spec.prefix,
             staging=staging,
         )
-        return self.spark.direct_workspace(place, self._store)
+        return spark.direct_workspace(place, self._store)
+
+    def _lease_spark(self) -> AbstractContextManager[SparkLease]:
+        scope = self._scope
+        return scope.ports.spark.lease(scope.attempt, scope.execution_id, direct=True)

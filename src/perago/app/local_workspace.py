@@ -49,6 +49,11 @@ class LocalWorkspaceFlow:
         before = directory.copy_input() if self._needs_input_copy else directory.files
         return spark.workspace(before, directory.files)
 
+    def settle(self, spark: SparkLease | None) -> None:
+        # One that the body stopped writes nothing more.
+        if spark is not None and spark.is_usable and not self._spec.read_only:
+            spark.settle()
+
     def finish(self) -> CommitId:
         scope = self._scope
         with scope.phases.phase(Phase.POST_CHECK):

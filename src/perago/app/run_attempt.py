@@ -166,6 +166,8 @@ class AttemptRun:
             sampler = SparkSampler(spark, self._observer, scope.ports.clock)
             with sampler, scope.ports.isolation.around_body():
                 raw = self._invoke(task_input, workspace, spark)
+            if flow is not None:
+                flow.settle(spark)
             # Checked before anything is staged: what cannot be reported must not be published.
             limit = scope.ports.orchestrator.max_output_bytes - _OUTPUT_RESERVE_BYTES
             result = scope.task.dump_result(raw, limit)

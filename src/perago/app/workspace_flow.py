@@ -26,6 +26,10 @@ class WorkspaceFlow(Protocol):
         """What the body gets."""
         ...
 
+    def settle(self, spark: SparkLease | None) -> None:
+        """See that nothing which the body began still writes; called as soon as it has returned."""
+        ...
+
     def finish(self) -> CommitId:
         """Pass the post guardrails, publish what changed, and return the output ref."""
         ...

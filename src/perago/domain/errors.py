@@ -19,6 +19,7 @@
     │   ├── UnmappableObjectError    an object that cannot be a local file
     │   ├── UnpublishableFileError   a local file that cannot be an object
     │   ├── StagingChangedError      somebody else wrote to a staging branch
+    │   ├── UnfinishedWriteError     a body returned before a write of its own was over
     │   ├── InsufficientDiskError    the workspace does not fit
     │   └── FenceError               the attempt may no longer publish
     │       ├── StaleAttemptError    the orchestrator no longer counts on this attempt
@@ -164,6 +165,10 @@ class UnpublishableFileError(AttemptError):
 
 class StagingChangedError(AttemptError):
     """Something was written to a staging branch after it was judged."""
+
+
+class UnfinishedWriteError(AttemptError):
+    """A body returned while Spark still wrote for it, or after a write that failed halfway."""
 
 
 class InsufficientDiskError(AttemptError):

@@ -46,7 +46,8 @@ class ObjectChange:
 class JudgedChanges:
     """Changes that may be published, once the strays are removed.
 
-    `fingerprint` is the same for the same kept changes: what is committed must be what was judged.
+    `fingerprint` is the same for the same kept changes, by names and sizes: what is committed must
+    be what was judged.
     """
 
     strays: tuple[ObjectPath, ...]
@@ -151,6 +152,8 @@ def _refuse_file_above(path: ObjectPath, above: list[ObjectPath]) -> None:
 
 
 def _explain_unusable(relative: str, size: int) -> str | None:
+    if not relative and size == 0:
+        return None  # the marker of the prefix itself
     if relative.endswith("/") and size > 0:
         return "its name ends in '/' but it has content"
     return explain_unsafe_path(relative.removesuffix("/"))

@@ -137,9 +137,11 @@ class SparkLease(Protocol):
         ...
 
     def settle(self) -> None:
-        """End every job of this attempt, and return when none of its tasks runs any more.
+        """Return when nothing of this attempt can write any more; its session is then of no use.
 
-        Raises `EnvironmentUnfitError` when that cannot be reached, or the body ended Spark.
+        What only reads is ended. Raises `UnfinishedWriteError` for a write that is under way, or
+        that failed halfway: it is there in part, perhaps. Raises `EnvironmentUnfitError` when
+        something cannot be ended, or the body ended Spark.
         """
         ...
 

@@ -31,6 +31,10 @@ _SECRET = re.compile(r"secret|password|token|credential|\bkey$", re.IGNORECASE)
 """Which Spark settings hold secrets: by their names, as Spark itself does."""
 
 _NOT_SHOWN = "(not shown)"
+_CONNECT_ADDRESS = re.compile(
+    r"sc://(\[[0-9a-fA-F:.]+\]|[^\s/;@:\[\]]+)(:\d+)?(/(;[^\s=;]+=[^=;]+)*)?"
+)
+"""What pyspark's client takes: a parameter has one `=` and ends at a `;`."""
 
 
 class Settings(ConductorSettings, WorkerSettings):
@@ -258,11 +262,12 @@ class Settings(ConductorSettings, WorkerSettings):
     def _check_remote(cls, value: SecretStr | None) -> SecretStr | None:
         if value is None:
             return None
-        address, _, parameters = value.get_secret_value().partition(";")
-        if not address.startswith("sc://") or (parameters and not address.endswith("/")):
+        # Never quoted: whatever is wrong with it, it may hold a token.
+        if _CONNECT_ADDRESS.fullmatch(value.get_secret_value()) is None:
             raise ValueError(
                 "must be the address of a Spark Connect server: sc://host:15002, or "
-                "sc://host:15002/;token=... with parameters"
+                "sc://host:15002/;token=...;use_ssl=true with parameters, each a name and a value; "
+                "in a value, write = as %3D and ; as %3B"
             )
         return value
 

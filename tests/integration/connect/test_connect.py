@@ -11,15 +11,12 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
-from threading import Thread
 from urllib.request import urlopen
 
 import pandas as pd
 import pytest
 from pydantic import BaseModel
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from perago import RetryPolicy, SparkWorkspace, TaskControls, WorkspaceSpec, task
@@ -33,6 +30,7 @@ from perago.domain.outcome import Completed, Failed
 from perago.domain.workspace import Prefix
 from perago.ports import DirectPlace
 from tests.integration.direct.lake import DirectLake, gateway_of, open_lake
+from tests.integration.direct.test_direct_delta import assert_a_merge_is_read_back
 from tests.spark_connect import ConnectServer, spark_connect_server
 
 pytestmark = [pytest.mark.lakefs, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -67,18 +65,6 @@ def times_two(batch: pd.DataFrame) -> pd.DataFrame:
     return batch * 2
 
 
-def write_slowly(workspace: SparkWorkspace, witness: str) -> None:
-    def dawdle(batches: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
-        for batch in batches:
-            Path(witness, "begun").touch()
-            time.sleep(120)
-            yield batch
-
-    rows = workspace.spark.range(4)
-    with suppress(PySparkException):  # it is told to end
-        rows.mapInPandas(dawdle, rows.schema).write.parquet(workspace.uri_out("late"))
-
-
 @task(
     "sent_to_a_server",
     owner_email="data@example.com",
@@ -87,11 +73,6 @@ def write_slowly(workspace: SparkWorkspace, witness: str) -> None:
 )
 def go(workspace: SparkWorkspace, params: Params) -> Result:
     match params.what:
-        case "straggle":
-            thread = Thread(target=write_slowly, args=[workspace, params.witness], daemon=True)
-            thread.start()
-            wait_until(lambda: bool(list(Path(params.witness).iterdir())))
-            return Result()  # the thread's work has all cores
         case "stream":
             rates = workspace.spark.readStream.format("rate").load()
             place = {"path": workspace.uri_out("s"), "checkpointLocation": f"file:{params.witness}"}
@@ -161,13 +142,9 @@ def test_keys_are_in_nothing_that_the_server_shows_keeps_or_logs(
         assert lake.connection.access_key_id.encode() not in content, name
 
 
-def test_what_a_body_left_running_is_ended_before_its_changes_are_judged(
-    lake: DirectLake, server: ConnectServer, tmp_path: Path
-) -> None:
-    before, witness = lake.head, tmp_path / "witness"
-    witness.mkdir()
-    assert lake.publish(go, Params(what="straggle", witness=str(witness))) == before
-    wait_until(lambda: not running_jobs(server))
+def test_a_delta_table_is_merged_and_read_back(lake: DirectLake) -> None:
+    """On a server that was started with Delta."""
+    assert_a_merge_is_read_back(lake)
 
 
 def test_a_stream_that_a_body_left_running_is_ended_before_its_changes_are_judged(
@@ -279,11 +256,13 @@ with sessions.lease(attempt, ExecutionId("1")) as lease:
 
 def test_what_a_killed_process_had_begun_is_ended(server: ConnectServer, tmp_path: Path) -> None:
     """The server alone would go on for minutes."""
+    wait_until(lambda: not running_jobs(server))  # of an earlier test
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, server.remote, str(tmp_path)], start_new_session=True
     )
     try:
-        wait_until(lambda: bool(running_jobs(server)))
+        wait_until(lambda: bool(running_jobs(server)) or process.poll() is not None)
+        assert process.poll() is None, "it ended by itself"
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

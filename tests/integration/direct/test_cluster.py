@@ -21,6 +21,7 @@ from perago.adapters.spark import LocalSparkSessions, SparkSettings, TaskCode
 from perago.domain.ids import CommitId
 from perago.domain.outcome import Completed
 from tests.integration.direct.lake import MAIN, DirectLake, direct_sessions, open_lake
+from tests.integration.direct.test_direct_delta import DELTA_CONF, assert_a_merge_is_read_back
 from tests.spark_cluster import SparkCluster, spark_cluster
 
 pytestmark = [pytest.mark.lakefs, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -73,6 +74,7 @@ def sessions(
     lakefs_server: ThrowawayLakeFS,
     tmp_path_factory: pytest.TempPathFactory,
     s3a_jars: list[Path],
+    delta_jars: list[Path],
 ) -> Iterator[LocalSparkSessions]:
     settings = SparkSettings(
         master=cluster.master,
@@ -83,10 +85,12 @@ def sessions(
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.executor.memory": "512m",
             "spark.sql.shuffle.partitions": "4",
+            **DELTA_CONF,
         },
     )
     place = tmp_path_factory.mktemp("driver")
-    with direct_sessions(settings, lakefs_server, place, s3a_jars, code=TaskCode()) as sessions:
+    jars = (s3a_jars, delta_jars)
+    with direct_sessions(settings, lakefs_server, place, *jars, code=TaskCode()) as sessions:
         yield sessions
 
 
@@ -125,6 +129,10 @@ def test_a_cluster_writes_what_is_published(
     for path in cluster.logs():
         text = path.read_bytes()
         assert lake.connection.secret_access_key.encode() not in text, path
+
+
+def test_a_delta_table_is_merged_and_read_back(lake: DirectLake) -> None:
+    assert_a_merge_is_read_back(lake)
 
 
 def test_a_worker_that_is_killed_in_the_middle_costs_no_row(

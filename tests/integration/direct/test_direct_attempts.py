@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pydantic import BaseModel
 
@@ -130,6 +133,19 @@ def look(workspace: SparkWorkspace, params: Params) -> Result:
     return Result(rows=workspace.read.csv("old.csv", header=True).count())
 
 
+@task(
+    "careless",
+    owner_email=OWNER,
+    workspace=WorkspaceSpec("out", access="direct", post=[require_rows("t", min=1)]),
+    controls=ONCE,
+)
+def careless(workspace: SparkWorkspace, params: Params) -> Result:
+    """Has Spark pass over broken files from now on."""
+    workspace.spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    workspace.delete("old.csv")
+    return Result(rows=workspace.read.option("mergeSchema", "true").parquet("t").count())
+
+
 @pytest.fixture(autouse=True)
 def put_input(lake: DirectLake) -> None:
     lake.put({"out/old.csv": CSV, "in/kept": b"kept"})
@@ -216,6 +232,19 @@ def test_guardrails_are_checked_on_the_commits(lake: DirectLake) -> None:
     refused = lake.attempt(guarded, Params(what="1"))
     assert isinstance(refused.outcome, TerminalFailure)
     assert "the table has no column 'name'" in refused.outcome.reason
+
+
+def test_what_a_body_set_changes_nothing_for_guardrails(lake: DirectLake) -> None:
+    table = io.BytesIO()
+    pq.write_table(pa.table({"id": [1, 2]}), table)
+    before = lake.put({"out/t/a.parquet": table.getvalue(), "out/t/b.parquet": b"no Parquet"})
+
+    attempted = lake.attempt(careless, Params())
+
+    attempted.assert_failed(
+        GuardrailViolationError, Phase.POST_CHECK, "t: the table cannot be read"
+    )
+    assert lake.head == before
 
 
 def test_a_straggler_between_judgement_and_commit_fails_the_attempt(lake: DirectLake) -> None:

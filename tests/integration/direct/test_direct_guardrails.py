@@ -74,6 +74,10 @@ FILES = {
     "empty/readme": b"nothing here",
     "grown/a.parquet": rows([1]),
     "grown/b.parquet": wider([2, 3]),
+    "days/_day=1/part-0.parquet": rows([1, 2]),
+    "odd[1]/part-0.parquet": rows([1]),
+    "turned/a.csv": b"id,note\n1,x\n",
+    "turned/b.csv": b"note,id\ny,\n",
     "torn/a.parquet": rows([1]),
     "torn/b.parquet": text_ids(["x"]),
 }
@@ -92,6 +96,8 @@ HOLDS: list[Guardrail] = [
     require_unique("t", ["id", "m"]),
     require_unique("c.csv", ["note"]),
     require_no_nulls("t", ["name", "m"]),
+    require_rows("days", min=2, max=2),
+    require_rows("odd[1]", min=1, max=1),
 ]
 BROKEN: list[Guardrail] = [
     require_file("nowhere"),
@@ -155,6 +161,14 @@ def test_what_cannot_be_read_is_a_violation(workspace: SparkWorkspace) -> None:
     assert "broken: the table cannot be read" in broken
     (mixed,) = evaluator.violations([require_rows("mixed")], workspace)
     assert "mixed: it mixes .csv and .parquet files" in mixed
+
+
+def test_columns_are_never_taken_for_one_another(workspace: SparkWorkspace) -> None:
+    """Of CSV files whose headers differ, by position a null would be in the other column."""
+    evaluator = SparkGuardrailEvaluator()
+    for guardrail in (require_no_nulls("turned", ["id"]), require_unique("turned", ["note"])):
+        (found,) = evaluator.violations([guardrail], workspace)
+        assert "turned: the table cannot be read" in found
 
 
 def test_the_sample_shows_the_rows(workspace: SparkWorkspace) -> None:

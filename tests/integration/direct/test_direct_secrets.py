@@ -10,8 +10,10 @@ import pytest
 from pydantic import BaseModel
 
 from perago import RetryPolicy, SparkWorkspace, TaskControls, WorkspaceSpec, task
+from perago.adapters.servers import ThrowawayLakeFS
+from perago.adapters.spark import LocalSparkSessions
 from perago.domain.outcome import Failed
-from tests.integration.direct.lake import DirectLake
+from tests.integration.direct.lake import DirectLake, open_lake
 
 pytestmark = [pytest.mark.lakefs, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -89,13 +91,20 @@ def test_keys_are_in_nothing_that_spark_shows_keeps_or_logs(
     assert lake.connection.secret_access_key not in attempted.logged
 
 
-def test_a_body_reaches_no_repository_but_its_own(lake: DirectLake) -> None:
+def test_a_body_reaches_no_repository_but_its_own(
+    lake: DirectLake,
+    lakefs_server: ThrowawayLakeFS,
+    sessions: LocalSparkSessions,
+    tmp_path: Path,
+) -> None:
     """Not even one that an earlier attempt of the same process had open."""
-    lake.put({"out/a.csv": b"id\n1\n"})
-    mine = f"s3a://{lake.repository}/main/out/a.csv"
-    assert lake.publish(trespass, Params(other=mine)) == lake.head
+    with open_lake(lakefs_server, sessions, tmp_path / "another") as another:
+        for each in (another, lake):
+            each.put({"out/a.csv": b"id\n1\n"})
+        theirs = Params(other=f"s3a://{another.repository}/main/out/a.csv")
+        assert another.publish(trespass, theirs) == another.head
 
-    attempted = lake.attempt(trespass, Params(other="s3a://another-repository/main/a"))
+        attempted = lake.attempt(trespass, theirs)
 
     assert isinstance(attempted.outcome, Failed)
-    assert "another-repository" in attempted.outcome.reason
+    assert "No AWS Credentials" in attempted.outcome.reason

@@ -171,7 +171,7 @@ def test_what_a_body_changed_and_cached_is_put_back(lake: DirectLake) -> None:
 def test_a_body_that_brings_a_spark_of_its_own_publishes_nothing(lake: DirectLake) -> None:
     before = lake.head
     attempted = lake.attempt(act, Params(what="replace"))
-    attempted.assert_failed(EnvironmentUnfitError, Phase.DIFF, "the body stopped Spark")
+    attempted.assert_failed(EnvironmentUnfitError, Phase.BODY, "the body stopped Spark")
     assert lake.head == before
     assert lake.publish(act, Params(what="look")) == lake.head
 

@@ -227,9 +227,14 @@ def test_guardrails_read_the_log(
 def _reading(ws: SparkWorkspace, output: Path) -> SparkWorkspace:
     """The same session on a workspace whose input is what was written."""
     from perago.adapters.spark import LocalSparkWorkspace
+    from perago.adapters.spark.open_writes import OpenWrites
 
     return LocalSparkWorkspace(
-        spark=ws.spark, input_directory=output, output_directory=output, scratch=output
+        spark=ws.spark,
+        input_directory=output,
+        output_directory=output,
+        scratch=output,
+        open_writes=OpenWrites(),
     )
 
 

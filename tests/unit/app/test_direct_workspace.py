@@ -206,7 +206,7 @@ def test_a_marker_tells_who_runs_for_as_long_as_the_attempt_does(env: DirectEnvi
     assert [seen[point] for point in points] == [marked, marked, marked, []]
 
 
-def test_the_branch_is_there_before_the_body_and_spark_is_given_back_before_the_publication(
+def test_the_branch_is_there_before_the_body_and_spark_is_given_back_before_the_judgement(
     env: DirectEnvironment,
 ) -> None:
     seen: dict[Failpoint, tuple[int, list[str]]] = {}
@@ -219,14 +219,12 @@ def test_the_branch_is_there_before_the_body_and_spark_is_given_back_before_the_
         Failpoint.FENCED_BEFORE_STAGE,
         Failpoint.BODY_DONE,
         Failpoint.DIFFED,
-        Failpoint.FENCED_BEFORE_PUBLISH,
     )
     env.run(plain, Params(), at={point: look(point) for point in points})
 
-    assert [seen[point][0] for point in points] == [0, 0, 1, 1, 1]
-    assert seen[Failpoint.BODY_DONE][1] == ["lease"]
-    assert seen[Failpoint.DIFFED][1] == ["lease", "settle"]
-    assert seen[Failpoint.FENCED_BEFORE_PUBLISH][1] == ["lease", "settle", "give back"]
+    assert [seen[point][0] for point in points] == [0, 0, 1, 1]
+    assert seen[Failpoint.FENCED_BEFORE_STAGE][1] == ["lease"]
+    assert seen[Failpoint.BODY_DONE][1] == ["lease", "settle", "give back"]
 
 
 def test_strays_are_removed_and_alone_are_no_change(env: DirectEnvironment) -> None:
@@ -268,6 +266,11 @@ def test_guardrails_look_at_the_input_and_at_the_staged_commit(env: DirectEnviro
     staged = env.store.read_commit(env.repository, env.guardrails.at[1])  # type: ignore[arg-type]
     assert staged.parents == (run.input_ref,)
     assert staged.tree == run.head.tree
+
+
+def test_post_guardrails_do_not_get_the_spark_that_the_body_had(env: DirectEnvironment) -> None:
+    assert env.run(guarded, Params()).published
+    assert env.fake.heard == ["lease", "settle", "give back", "lease", "give back"]
 
 
 def test_a_broken_promise_publishes_nothing(env: DirectEnvironment) -> None:
@@ -324,7 +327,7 @@ def test_jobs_that_do_not_end_fail_the_attempt(env: DirectEnvironment) -> None:
         raise EnvironmentUnfitError("2 Spark tasks still run")
 
     env.fake.settling = go_on
-    assert "still run" in failed(env.run(plain, Params()), Phase.DIFF)
+    assert "still run" in failed(env.run(plain, Params()), Phase.BODY)
     assert env.stagings == []
 
 

@@ -82,8 +82,9 @@ def test_what_the_input_holds_is_no_stray() -> None:
     assert judged.kept == ChangeCount(written=1, deleted=2)
 
 
-def test_a_marker_that_the_input_holds_may_be_written_again() -> None:
-    assert judge_changes([changed("out/t/", 0)], OUT).kept.written == 1
+@pytest.mark.parametrize("marker", ["out/t/", "out/"])
+def test_a_marker_that_the_input_holds_may_be_written_again(marker: str) -> None:
+    assert judge_changes([changed(marker, 0)], OUT).kept.written == 1
 
 
 @pytest.mark.parametrize(

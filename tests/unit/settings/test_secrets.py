@@ -66,6 +66,10 @@ def test_the_secret_arrives_in_another_process(settings: Settings) -> None:
         {"PERAGO_STORE": SECRET},
         {"PERAGO_SPARK_REMOTE": f"spark://host/;token={SECRET}"},
         {"PERAGO_SPARK_REMOTE": f"sc://host:15002;token={SECRET}"},
+        {"PERAGO_SPARK_REMOTE": f"sc://host:15002/token={SECRET}"},
+        {"PERAGO_SPARK_REMOTE": f"sc://host:15002/;token={SECRET}=="},
+        {"PERAGO_SPARK_REMOTE": f"sc://host:15002/;token={SECRET};"},
+        {"PERAGO_SPARK_REMOTE": f"sc://{SECRET}@host:15002"},
     ],
 )
 def test_the_traceback_of_a_bad_setting_quotes_no_value(

@@ -19,6 +19,7 @@ from perago.adapters.guardrails.views import (
     WorkspaceView,
 )
 from perago.authoring.guardrails import annotation_of, takes_spark_workspace
+from perago.domain.errors import EnvironmentUnfitError, StoreError
 from perago.domain.guardrail import (
     Custom,
     ForbidGlob,
@@ -169,6 +170,9 @@ def _evaluate_custom(guardrail: Custom, place: object) -> Iterator[str]:
         return
     try:
         answer = guardrail.check(place)
+    except (StoreError, EnvironmentUnfitError):
+        # No judgement: another attempt may reach what this one could not.
+        raise
     except Exception as error:  # noqa: BLE001 - raising is how an author's check says no
         text = str(error)
         yield f"{guardrail.name}: {type(error).__name__}" + (f": {text}" if text else "")

@@ -25,7 +25,7 @@ from perago.adapters.guardrails.table_content import (
     open_parquet,
     read_types,
 )
-from perago.adapters.guardrails.views import ANY_TYPE, Offenders, Unreadable
+from perago.adapters.guardrails.views import ANY_TYPE, Offenders, Unreadable, is_hidden
 
 CSV_BLOCK_BYTES = 1024 * 1024
 """The longest row. Arrow reads some forty such blocks ahead; more would take more memory."""
@@ -243,7 +243,7 @@ def _part(root: Path, name: str, table: str, form: type[Part]) -> Part:
 
 
 def _format_of_data(name: str, table: str) -> type[Part] | None:
-    if any(part.startswith(("_", ".")) for part in name.removeprefix(f"{table}/").split("/")):
+    if is_hidden(name.removeprefix(f"{table}/").split("/")):
         return None
     return _format_of_name(name)
 

@@ -29,6 +29,11 @@ ANY_TYPE = "any"
 """The type of a column that is in the names of directories, and so has none of its own."""
 
 
+def is_hidden(parts: Iterable[str]) -> bool:
+    """Whether Spark itself would not read it; the partition of a column `_x` is no such thing."""
+    return any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in parts)
+
+
 def is_delta_table(path: str, names: Iterable[str]) -> bool:
     """Whether a directory is a Delta table: its log says which of its files count."""
     return any(name.startswith(f"{path}/{DELTA_LOG}/") for name in names)

@@ -22,6 +22,7 @@ _EXTENSIONS = "spark.sql.extensions"
 _EXTENSION_CLASS = "io.delta.sql.DeltaSparkSessionExtension"
 _CATALOG = "spark.sql.catalog.spark_catalog"
 _SNAPSHOT_TASKS = "spark.databricks.delta.snapshotPartitions"
+_LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _CATALOG_CLASS = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 
@@ -30,10 +31,12 @@ def add_delta_conf(conf: Mapping[str, str], *, small_tasks: int | None = None) -
 
     Nothing about the log store: the default for S3 (`S3SingleDriverLogStore`) is right where one
     driver writes a table, and a staging branch is one attempt's own. `small_tasks` is into how many
-    tasks Delta divides its own look at a log, which by default are fifty: too many for one machine.
+    tasks Delta divides its own look at a log, and VACUUM its look at the files. By default these
+    are fifty and up to ten thousand: too many for one machine.
     """
     extensions = [name.strip() for name in conf.get(_EXTENSIONS, "").split(",") if name.strip()]
-    fewer = {} if small_tasks is None else {_SNAPSHOT_TASKS: str(small_tasks)}
+    names = () if small_tasks is None else (_SNAPSHOT_TASKS, _LISTING_TASKS)
+    fewer = {name: str(small_tasks) for name in names}
     return {
         **fewer,
         _CATALOG: _CATALOG_CLASS,

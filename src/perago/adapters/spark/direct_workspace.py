@@ -1,7 +1,8 @@
 """A Spark workspace on the store itself: the input commit, and the staging branch.
 
 Invariant: a write of plain files adds some beside those that are there and only then takes away
-what it replaces, so one that fails changes nothing. Spark's own overwrite would delete first; and
+what it replaces, so one that Spark fails at changes nothing, and one that ends in between stays
+open, which keeps the attempt from being published. Spark's own overwrite would delete first; and
 the committer that is right for S3 (magic) cannot replace partitions by itself. See ADR 0011. Of a
 write to a Delta table that fails, files that its log does not name may be left. See ADR 0012.
 """
@@ -12,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from perago.adapters.spark.delta import check_table_format
+from perago.adapters.spark.open_writes import OpenWrites
 from perago.adapters.spark.paths import check_path
 from perago.adapters.spark.roots import StoreRoot
 from perago.adapters.spark.write_plan import WritePlan, file_above_error, read_only_error
-from perago.domain.errors import PeragoError, TaskTerminalError
+from perago.domain.errors import TaskTerminalError
 from perago.domain.ids import BranchName, ObjectPath
 from perago.domain.workspace import ObjectEntry, is_reserved
 from perago.ports import DirectPlace, DirectStore
@@ -28,10 +30,18 @@ if TYPE_CHECKING:
 class DirectSparkWorkspace:
     """Implements `SparkWorkspace`; read-only without a staging branch."""
 
-    def __init__(self, *, spark: SparkSession, place: DirectPlace, store: DirectStore) -> None:
+    def __init__(
+        self,
+        *,
+        spark: SparkSession,
+        place: DirectPlace,
+        store: DirectStore,
+        open_writes: OpenWrites,
+    ) -> None:
         self._spark = spark
         self._place = place
         self._store = store
+        self._open_writes = open_writes
 
     @property
     def spark(self) -> SparkSession:
@@ -57,8 +67,6 @@ class DirectSparkWorkspace:
         repartition: bool = True,
     ) -> None:
         """Keep the port's contract; CSV files get a header line."""
-        from perago.adapters.spark.layout import save
-
         plan = WritePlan(
             path=path,
             mode=mode,
@@ -67,28 +75,21 @@ class DirectSparkWorkspace:
             sort_by=tuple(sort_by),
             repartition=repartition,
         )
-        staging, table = self._staging(path), check_path(path)
+        table = check_path(path)
+        self._staging(path)
         self._refuse_file_above(table)
         is_file, before = self._is_file(table), self._table_files(table)
         plan.check_target(before, is_file=is_file)
         if plan.is_delta:
             check_table_format(format, self._spark)
-            save(df, plan, self.uri_out(table), mode=plan.delta_mode)
+            self._save_delta(df, plan, table)
             return
         if is_file:
             raise TaskTerminalError(
                 f"cannot write a table to {path!r}: it is a file",
                 hint="delete the file first, or write to another path",
             )
-        save(df, plan, self.uri_out(table), mode="append")
-        written = sorted(set(self._table_files(table)) - set(before))
-        replaced = plan.find_replaced(before, written)
-        try:
-            self._remove(staging, [f"{table}/{name}" for name in replaced])
-        except PeragoError:
-            # A body that goes on all the same must not publish the rows of both.
-            self._remove(staging, [f"{table}/{name}" for name in written])
-            raise
+        self._replace(df, plan, table, before)
 
     def uri_in(self, path: str = "") -> str:
         return self._root(staged=False).uri(check_path(path, root_allowed=True))
@@ -111,6 +112,34 @@ class DirectSparkWorkspace:
                 hint="workspace.ls(path, staged=True) tells what is there",
             )
         self._remove(staging, found)
+
+    def _replace(self, df: DataFrame, plan: WritePlan, table: str, before: Sequence[str]) -> None:
+        from perago.adapters.spark.layout import save
+
+        self._open_writes.begin(table)
+        try:
+            save(df, plan, self.uri_out(table), mode="append")
+        except BaseException:
+            # A committer that failed takes back what it had added, if it can.
+            if not self._added(table, before):
+                self._open_writes.end(table)
+            raise
+        replaced = plan.find_replaced(before, self._added(table, before))
+        self._remove(self._staging(table), [f"{table}/{name}" for name in replaced])
+        self._open_writes.end(table)
+
+    def _added(self, table: str, before: Sequence[str]) -> list[str]:
+        return sorted(set(self._table_files(table)) - set(before))
+
+    def _save_delta(self, df: DataFrame, plan: WritePlan, table: str) -> None:
+        from perago.adapters.spark.layout import save
+
+        self._open_writes.begin(table)
+        try:
+            save(df, plan, self.uri_out(table), mode=plan.delta_mode)
+        finally:
+            # Failed or not: either its log names all of the files, or none.
+            self._open_writes.end(table)
 
     def _reader(self, *, staged: bool) -> DataFrameReader:
         from perago.adapters.spark.reader import rooted_reader

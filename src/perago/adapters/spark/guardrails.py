@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, reduce
 from operator import or_
@@ -16,9 +17,10 @@ from perago.adapters.guardrails.views import (
     Unreadable,
     explain_inside_delta,
     is_delta_table,
+    is_hidden,
 )
-from perago.adapters.spark.table_files import is_hidden, partition_keys
-from perago.domain.errors import TaskTerminalError
+from perago.adapters.spark.table_files import partition_keys
+from perago.domain.errors import EnvironmentUnfitError, TaskTerminalError
 from perago.domain.guardrail import Guardrail
 from perago.domain.table_schema import spell_type
 from perago.ports import SparkWorkspace
@@ -29,6 +31,14 @@ if TYPE_CHECKING:
 _COUNT = "__count"
 _FORMATS = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv"}
 _DELTA = "delta"
+_BAD_FILE = re.compile(
+    r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|CANNOT_MERGE|MALFORMED_|DELTA_"
+    r"|is not a Parquet file|FileNotFoundException|IllegalArgumentException"
+)
+_OUT_OF_REACH = re.compile(
+    r"\bAWS\w*Exception|\bSdk\w*Exception|Socket\w*Exception|ConnectException"
+)
+"""What S3A and the SDK below it call trouble with the store."""
 
 
 class SparkGuardrailEvaluator:
@@ -175,8 +185,14 @@ class _SparkTable:
                 table = reader.option("mergeSchema", "true").parquet(*self._files)
             else:
                 separator = "\t" if self._kind == ".tsv" else ","
+                # Else the header of the first file would be taken for that of all.
                 table = reader.csv(
-                    self._files, header=True, sep=separator, multiLine=True, escape='"'
+                    self._files,
+                    header=True,
+                    sep=separator,
+                    multiLine=True,
+                    escape='"',
+                    enforceSchema=False,
                 )
             # A server opens it only when it is asked for something.
             _ = table.schema
@@ -199,6 +215,12 @@ class _SparkTable:
     def _unreadable(self, error: Exception) -> Unreadable:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         first = next((line.strip() for line in lines if "Exception: " in line), lines[0])
+        if not _is_about_files(error):
+            # No judgement of the files, so that another attempt may judge them.
+            raise EnvironmentUnfitError(
+                f"Spark could not read {self._path} to check it: {first}",
+                hint="see whether Spark and the store answer; the attempt can be tried again",
+            ) from error
         return Unreadable(f"{self._path}: the table cannot be read: {first}")
 
 
@@ -208,6 +230,16 @@ def _read_errors() -> tuple[type[Exception], ...]:
     from pyspark.errors import PySparkException
 
     return (PySparkException, Py4JError)
+
+
+def _is_about_files(error: Exception) -> bool:
+    """Whether an error says that files are not as they should be, rather than out of reach."""
+    from pyspark.errors import AnalysisException
+
+    text = str(error)
+    if _OUT_OF_REACH.search(text):
+        return False
+    return isinstance(error, AnalysisException) or _BAD_FILE.search(text) is not None
 
 
 def _is_hidden(name: str, table: str) -> bool:

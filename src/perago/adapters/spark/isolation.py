@@ -7,17 +7,19 @@ cannot be reached, `close` raises, and its caller throws the JVM away.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perago.adapters.spark.delta import forget_delta_tables
 from perago.adapters.spark.gateway import SparkJvm
-from perago.adapters.spark.s3a import S3Gateway, close_repository, open_repository
+from perago.adapters.spark.open_writes import unfinished
+from perago.adapters.spark.s3a import S3Gateway, connection_to, open_repository
 from perago.domain.errors import EnvironmentUnfitError
 from perago.domain.ids import RepositoryName
 
 if TYPE_CHECKING:
-    from py4j.java_gateway import JavaObject
+    from py4j.java_gateway import JavaObject, JVMView
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -40,7 +42,7 @@ class JobGroup:
 class _ContextState:
     """What is shared by all sessions of a context and can be changed through any of them."""
 
-    hadoop_conf: bytes
+    hadoop_conf: JavaObject
     local_properties: JavaObject
 
 
@@ -68,44 +70,64 @@ class IsolatedSession:
                 open_repository(self._jvm.context, gateway, repository)
 
     def settle(self) -> None:
-        """End every job, and wait until no task runs: what was asked to end may go on writing."""
+        """See that no write is under way, end what else runs, and let nothing new begin.
+
+        A write that is cut off while its committer is at work, which is none of Spark's jobs, has
+        made a part of its files visible; so it is not ended but refused.
+        """
         if not self._jvm.is_usable:
             raise EnvironmentUnfitError(
                 "the body stopped Spark, or Spark died: what it wrote cannot be relied on",
                 hint="a body leaves the session to the runtime: it never calls spark.stop()",
             )
-        _end_jobs(self._jvm.context, self.session, _SETTLE_SECONDS)
+        context = self._jvm.context
+        _stop_streams(self._jvm.root)
+        begun = _count_executions(context)
+        _refuse_writes(context)
+        _end_jobs(context, _SETTLE_SECONDS)
+        self._leave_repositories()
+        _refuse_writes(context)
+        if _count_executions(context) != begun:
+            raise unfinished(["a thread of its own began another query"])
 
     def close(self) -> None:
         """End what still runs and put the context back as it was. Call it in the same thread."""
         context = self._jvm.context
-        _end_jobs(context, self.session, _CLOSE_SECONDS)
+        _stop_streams(self._jvm.root)
+        _end_jobs(context, _CLOSE_SECONDS)
         forget_delta_tables(self.session)
         _free_memory(context, self.session)
         _drop_shared_tables(self._jvm.root)
         _make_current(self._jvm.root)
-        for repository in self._repositories:
-            close_repository(context, repository)
-        _restore(context, self._before)
+        self._leave_repositories()
+        context._jsc.sc().setLocalProperties(self._before.local_properties)  # noqa: SLF001
+
+    def _leave_repositories(self) -> None:
+        """Put Hadoop's settings back as they were, and close what was opened with those here."""
+        context = self._jvm.context
+        connections = [connection_to(context, name) for name in self._repositories]
+        _restore_hadoop_conf(context, self._before)
+        self._repositories.clear()
+        # Last: what a thread opens from now on has no key.
+        for connection in connections:
+            connection.close()
 
 
 def _capture(context: SparkContext) -> _ContextState:
     jvm = context._jvm  # noqa: SLF001
     assert jvm is not None
-    buffer = jvm.java.io.ByteArrayOutputStream()
-    _hadoop_conf(context).write(jvm.java.io.DataOutputStream(buffer))
     return _ContextState(
-        hadoop_conf=buffer.toByteArray(),
+        hadoop_conf=jvm.org.apache.hadoop.conf.Configuration(_hadoop_conf(context)),
         local_properties=context._jsc.sc().getLocalProperties().clone(),  # noqa: SLF001
     )
 
 
-def _restore(context: SparkContext, state: _ContextState) -> None:
+def _restore_hadoop_conf(context: SparkContext, state: _ContextState) -> None:
     jvm = context._jvm  # noqa: SLF001
     assert jvm is not None
-    buffer = jvm.java.io.ByteArrayInputStream(state.hadoop_conf)
-    _hadoop_conf(context).readFields(jvm.java.io.DataInputStream(buffer))
-    context._jsc.sc().setLocalProperties(state.local_properties)  # noqa: SLF001
+    # In place, since everybody holds it, and within the JVM: it has some thousand settings.
+    copy = jvm.org.apache.hadoop.util.ReflectionUtils.copy
+    copy(state.hadoop_conf, state.hadoop_conf, _hadoop_conf(context))
 
 
 def _hadoop_conf(context: SparkContext) -> JavaObject:
@@ -122,22 +144,68 @@ def _make_current(session: SparkSession) -> None:
     java_class.setActiveSession(session._jsparkSession)  # noqa: SLF001
 
 
-def _cancel_jobs(context: SparkContext, session: SparkSession) -> None:
-    for query in session.streams.active:
-        query.stop()
-    # Not by job group alone: a thread that the body started has none, and one process runs one
-    # attempt at a time.
-    context.cancelAllJobs()
+def _stop_streams(root: SparkSession) -> None:
+    """Stop them all: a body may have started one on a session of its own making."""
+    from py4j.protocol import Py4JJavaError
+
+    streams = root._jsparkSession.sharedState().activeStreamingQueries()  # noqa: SLF001
+    for stream in _values(root._jvm, streams):  # noqa: SLF001
+        try:
+            stream.stop()
+        except Py4JJavaError as error:
+            raise EnvironmentUnfitError(
+                "a stream of the body's did not stop: what it writes cannot be relied on",
+                hint="have the body stop its streams, and wait for them, before it returns",
+            ) from error
 
 
-def _end_jobs(context: SparkContext, session: SparkSession, seconds: float) -> None:
+def _refuse_writes(context: SparkContext) -> None:
+    """Raise while Spark carries out a command, from its first job to the end of its committer."""
+    jvm = context._jvm  # noqa: SLF001
+    assert jvm is not None
+    command = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.plans.logical.Command")
+    running = _sql_executions(jvm, "executionIdToQueryExecution")
+    plans = [execution.logical() for execution in _values(jvm, running)]
+    writes = [str(plan.nodeName()) for plan in plans if command.isInstance(plan)]
+    if writes:
+        raise unfinished(writes)
+
+
+def _values(jvm: JVMView, table: JavaObject) -> Sequence[JavaObject]:
+    """The values of a map as they are now; py4j itself looks each up, by keys of another type."""
+    from py4j.java_gateway import get_method
+
+    values: Sequence[JavaObject] = jvm.java.util.Collections.list(get_method(table, "elements")())
+    return values
+
+
+def _count_executions(context: SparkContext) -> int:
+    """How many queries and commands Spark has begun since it was started."""
+    jvm = context._jvm  # noqa: SLF001
+    assert jvm is not None
+    return int(_sql_executions(jvm, "_nextExecutionId"))
+
+
+def _sql_executions(jvm: JVMView, field: str) -> Any:
+    """What Spark notes of queries and commands, for itself; its status store lags behind."""
+    kind = jvm.java.lang.Class.forName("org.apache.spark.sql.execution.SQLExecution$")
+    note = kind.getDeclaredField(field)
+    note.setAccessible(True)
+    return note.get(None)
+
+
+def _end_jobs(context: SparkContext, seconds: float) -> None:
     """Cancel until nothing runs: a thread of the body's may begin another job meanwhile."""
     deadline = time.monotonic() + seconds
     quiet_looks = 0
-    while quiet_looks < _QUIET_LOOKS:
-        _cancel_jobs(context, session)
+    while True:
+        # Not by job group alone: a thread that the body started has none, and one process runs
+        # one attempt at a time.
+        context.cancelAllJobs()
         work = _unfinished_work(context)
         quiet_looks = 0 if work else quiet_looks + 1
+        if quiet_looks == _QUIET_LOOKS:
+            return
         if work and time.monotonic() > deadline:
             raise EnvironmentUnfitError(
                 f"{work} Spark tasks or jobs still run {seconds:.0f} s after they were told to "

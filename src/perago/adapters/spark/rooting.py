@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-_PATH_OPTIONS = ("path", "basepath")
-
 
 class Rooting:
     """The rooting of one reader's paths, which depends on the format that it reads."""
@@ -31,8 +29,14 @@ class Rooting:
 
     def option(self, key: str, value: Any) -> Any:
         """An option's value; of some, it is a path."""
-        is_path = key.lower() in _PATH_OPTIONS and isinstance(value, str)
-        return self.path(value) if is_path else value
+        match key.lower():
+            case "path" if isinstance(value, str):
+                return self.path(value)
+            case "basepath" if isinstance(value, str):
+                # One directory, by its own name.
+                return self._root.uri(check_path(value, root_allowed=True))
+            case _:
+                return value
 
     def path(self, path: Any) -> Any:
         """Root one path or many; an RDD or DataFrame of text is no path and stays."""

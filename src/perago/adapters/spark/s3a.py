@@ -18,6 +18,7 @@ from perago.domain.errors import EnvironmentUnfitError
 from perago.domain.ids import RepositoryName
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
 
 _PROTOCOL = "spark.sql.sources.commitProtocolClass"
@@ -112,10 +113,10 @@ def _silent_py4j() -> Iterator[None]:
             logger.disabled = disabled
 
 
-def close_repository(context: SparkContext, repository: RepositoryName) -> None:
-    """Forget the connection to a repository, which Hadoop keeps with the key that opened it."""
+def connection_to(context: SparkContext, repository: RepositoryName) -> JavaObject:
+    """The connection that Hadoop keeps to a repository, with the key that opened it."""
     jvm = context._jvm  # noqa: SLF001
     assert jvm is not None
     address = jvm.java.net.URI(f"s3a://{repository}/")
     hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
-    jvm.org.apache.hadoop.fs.FileSystem.get(address, hadoop).close()
+    return jvm.org.apache.hadoop.fs.FileSystem.get(address, hadoop)

@@ -30,6 +30,7 @@ from perago.adapters.spark.gateway import (
 from perago.adapters.spark.isolation import IsolatedSession, JobGroup
 from perago.adapters.spark.java import find_java
 from perago.adapters.spark.machine import measure_machine
+from perago.adapters.spark.open_writes import OpenWrites
 from perago.adapters.spark.progress import LocalSparkWatch
 from perago.adapters.spark.s3a import S3Gateway
 from perago.adapters.spark.scratch import JVM_PREFIX, sweep_scratch
@@ -67,6 +68,7 @@ class LocalSparkLease:
         self._session = isolated.session
         self._scratch = scratch
         self._gateway = gateway
+        self._open_writes = OpenWrites()
 
     @property
     def session(self) -> SparkSession:
@@ -82,16 +84,20 @@ class LocalSparkLease:
             input_directory=input_directory,
             output_directory=output_directory,
             scratch=self._scratch,
+            open_writes=self._open_writes,
         )
 
     def direct_workspace(self, place: DirectPlace, store: DirectStore) -> DirectSparkWorkspace:
         self._isolated.open_repository(self._gateway, place.repository)
-        return DirectSparkWorkspace(spark=self._session, place=place, store=store)
+        return DirectSparkWorkspace(
+            spark=self._session, place=place, store=store, open_writes=self._open_writes
+        )
 
     def watch(self) -> LocalSparkWatch:
         return LocalSparkWatch(self._session.sparkContext)
 
     def settle(self) -> None:
+        self._open_writes.refuse()
         self._isolated.settle()
 
 

@@ -29,6 +29,8 @@ SESSION_CONF = {
     "spark.sql.adaptive.enabled": "true",
     # So that a body which writes to `uri_out` by itself leaves no `_SUCCESS`.
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    # By default, the end of a stream is waited for without a limit.
+    "spark.sql.streaming.stopTimeout": "30s",
 }
 """What every session has, whoever runs Spark."""
 

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
+from perago.adapters.guardrails.views import is_hidden
 from perago.domain.errors import TaskTerminalError
 
 _SPARK_PART = re.compile(r"part-(\d+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[.-]c(\d+)(\..+)")
@@ -119,11 +120,6 @@ def _data_files(
                 hint="write the table with df.write to workspace.uri_out(path)",
             )
         yield (int(match[1]), int(match[2])), path, match[3]
-
-
-def is_hidden(parts: Iterable[str]) -> bool:
-    """Whether Spark itself would not read it; the partition of a column `_x` is no such thing."""
-    return any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in parts)
 
 
 def _next_numbers(existing: Iterable[str]) -> dict[PurePosixPath, int]:

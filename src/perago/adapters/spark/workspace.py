@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from perago.adapters.spark.delta import check_table_format
+from perago.adapters.spark.open_writes import OpenWrites
 from perago.adapters.spark.parquet_footer import normalise_footer
 from perago.adapters.spark.paths import check_path, spark_path
 from perago.adapters.spark.roots import LocalRoot
@@ -38,9 +39,16 @@ class LocalSparkWorkspace:
     """Implements `SparkWorkspace`; read-only when both directories are the same."""
 
     def __init__(
-        self, *, spark: SparkSession, input_directory: Path, output_directory: Path, scratch: Path
+        self,
+        *,
+        spark: SparkSession,
+        input_directory: Path,
+        output_directory: Path,
+        scratch: Path,
+        open_writes: OpenWrites,
     ) -> None:
         self._spark = spark
+        self._open_writes = open_writes
         self._input = input_directory.resolve()
         self._output = output_directory.resolve()
         self._scratch = scratch
@@ -88,14 +96,18 @@ class LocalSparkWorkspace:
         plan.check_target(list_files(target), is_file=target.is_file())
         if plan.is_delta:
             check_table_format(format, self._spark)
-            save(df, plan, self.uri_out(path), mode=plan.delta_mode)
-            return
         scratch = self._scratch / uuid4().hex
+        self._open_writes.begin(path)
         try:
+            if plan.is_delta:
+                save(df, plan, self.uri_out(path), mode=plan.delta_mode)
+                return
             save(df, plan, spark_path(scratch / "written", ""), mode="error")
             with self._lock:
                 self._move_in(scratch, target, plan)
         finally:
+            # Failed or not: it is in place as a whole, or nothing has changed.
+            self._open_writes.end(path)
             shutil.rmtree(scratch, ignore_errors=True)
 
     def uri_in(self, path: str = "") -> str:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from perago.adapters.guardrails.views import is_hidden
 from perago.adapters.spark.delta import iceberg_error, is_delta, is_delta_log
-from perago.adapters.spark.table_files import is_hidden, partition_keys
+from perago.adapters.spark.table_files import partition_keys
 from perago.domain.errors import TaskTerminalError
 from perago.ports.spark import WriteMode
 
@@ -16,7 +17,7 @@ FILE_FORMATS = frozenset({"csv", "json", "orc", "parquet", "text"})
 
 _WRITE_OPTIONS = {"csv": {"header": "true"}}
 
-_DELTA_MODES = {"overwrite_partitions": "overwrite", "error": "errorifexists"}
+_DELTA_MODES = {"overwrite_partitions": "overwrite"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from perago import (
 )
 from perago.adapters.guardrails.rules import describe_missing, find_violations
 from perago.adapters.guardrails.views import ANY_TYPE, Offenders, TableView, Unreadable
+from perago.domain.errors import EnvironmentUnfitError, PeragoError, StoreUnavailableError
 from perago.domain.guardrail import Custom, Guardrail
 
 
@@ -124,3 +125,14 @@ def test_a_check_of_spark_gets_no_path(tmp_path: Path) -> None:
 
     (found,) = find_violations([Custom(check_spark)], View(place=tmp_path))
     assert "takes a SparkWorkspace, which guardrails of Spark tasks get" in found
+
+
+@pytest.mark.parametrize("error", [StoreUnavailableError("away"), EnvironmentUnfitError("dead")])
+def test_what_could_not_be_looked_at_is_no_violation(error: PeragoError) -> None:
+    """For `pre`, a violation ends the workflow; a server that is away is no reason for that."""
+
+    def look(workspace: object) -> None:
+        raise error
+
+    with pytest.raises(type(error)):
+        find_violations([Custom(look)], View())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ from pyspark.sql.connect.shell.progress import StageInfo
 
 from perago.adapters.spark.connect import ConnectSettings
 from perago.adapters.spark.connect.guard import watch
-from perago.adapters.spark.connect.operations import OpenOperations
+from perago.adapters.spark.connect.operations import ANSWER_SECONDS, OpenOperations
 from perago.adapters.spark.connect.progress import ConnectSparkWatch
 from perago.domain.errors import EnvironmentUnfitError, TaskTerminalError
 
@@ -65,7 +66,14 @@ def failing(error: grpc.RpcError) -> Iterator[Any]:
 
 
 def called(method: str) -> Any:
-    return SimpleNamespace(method=f"{SERVICE}/{method}")
+    return SimpleNamespace(
+        method=f"{SERVICE}/{method}",
+        timeout=None,
+        metadata=(),
+        credentials=None,
+        wait_for_ready=None,
+        compression=None,
+    )
 
 
 def relation() -> proto.Plan:
@@ -142,6 +150,36 @@ def test_other_calls_are_no_operations() -> None:
     answer = operations.intercept_unary_stream(lambda _, it: it, called("Other"), request)
     assert answer is request
     assert count(operations) == (0, 0)
+
+
+def test_once_it_is_closed_other_threads_begin_nothing() -> None:
+    operations = OpenOperations()
+    open_before = begin(operations, "before", command(), [over()])
+    operations.close_for_others()
+
+    with ThreadPoolExecutor(1) as other:
+        with pytest.raises(TaskTerminalError, match="the body has returned"):
+            other.submit(begin, operations, "late", command(), [over()]).result()
+        assert count(operations) == (0, 1)
+        # What had begun may come to its end.
+        other.submit(list, open_before).result()
+    list(begin(operations, "own", command(), [over()]))
+    assert count(operations) == (0, 0)
+
+
+def test_once_it_is_closed_calls_have_a_limit() -> None:
+    operations, limits = OpenOperations(), list[float | None]()
+
+    def note(details: Any, _request: object) -> list[object]:
+        limits.append(details.timeout)
+        return []
+
+    for _ in range(2):
+        operations.intercept_unary_unary(note, called("Interrupt"), None)
+        request = proto.ExecutePlanRequest(operation_id="one", plan=command())
+        list(operations.intercept_unary_stream(note, called("ExecutePlan"), request))
+        operations.close_for_others()
+    assert limits == [None, None, ANSWER_SECONDS, ANSWER_SECONDS]
 
 
 def test_a_session_cannot_be_cloned() -> None:

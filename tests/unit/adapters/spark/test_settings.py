@@ -142,6 +142,7 @@ def test_delta_joins_what_the_user_set() -> None:
     assert conf["spark.sql.catalog.spark_catalog"].endswith("DeltaCatalog")
     assert conf["spark.jars"] == "/mine.jar,/both.jar,/s3a.jar,/delta.jar"
     assert conf["spark.databricks.delta.snapshotPartitions"] == "3"
+    assert conf["spark.sql.sources.parallelPartitionDiscovery.parallelism"] == "3"
 
 
 def test_without_delta_nothing_is_said_of_it() -> None:

@@ -88,7 +88,7 @@ def test_only_csv_has_options() -> None:
         ("overwrite", "overwrite", "static"),
         ("overwrite_partitions", "overwrite", "dynamic"),
         ("append", "append", "static"),
-        ("error", "errorifexists", "static"),
+        ("error", "error", "static"),
     ],
 )
 def test_delta_is_told_its_own_words(mode: str, said: str, partitions: str) -> None:

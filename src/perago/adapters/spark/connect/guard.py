@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable
 
 _END_SECONDS = 30.0
+_PATIENCE_SECONDS = 300
 _RETRIES = 5
 """About seventeen seconds; pyspark's own fifteen are ten minutes."""
 _LOG = logging.getLogger(__name__)
@@ -106,4 +108,7 @@ def end_sessions(remote: str, sessions: Iterable[str]) -> None:
 
 
 if __name__ == "__main__":
-    end_sessions(*watch(sys.stdin))
+    left_open = watch(sys.stdin)
+    # Nobody waits for it any more, and a server may take connections and answer nothing.
+    signal.alarm(_PATIENCE_SECONDS)
+    end_sessions(*left_open)

@@ -20,6 +20,8 @@ _CLIENT_PACKAGES = ("grpc", "grpc_status", "google.rpc", "zstandard", "pandas")
 _ANSWER_SECONDS = 10.0
 _SOON_SECONDS = 2.0
 _LOOK_SECONDS = 0.1
+_NO_CLASS = "InvocationTargetException"
+"""What a call that is made by its name answers, here that there is no such class."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,7 @@ class ConnectSettings:
         from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
         host, _, port = DefaultChannelBuilder(self.remote).endpoint.rpartition(":")
+        host = host.strip("[]")  # of an IPv6 address
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             try:
@@ -89,6 +92,8 @@ def require_classes(session: SparkSession, shown: str) -> None:
         try:
             session.sql(f"SELECT reflect('java.lang.Class', 'forName', '{name}')").collect()
         except PySparkException as error:
+            if _NO_CLASS not in str(error):
+                raise
             raise EnvironmentUnfitError(
                 f"the Spark Connect server {shown} lacks a jar that direct workspaces need: "
                 f"there is no {name}",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from perago.adapters.spark.connect.guard import SessionGuard
 from perago.adapters.spark.connect.server import ConnectSettings, require_server
+from perago.adapters.spark.open_writes import unfinished
 from perago.domain.errors import EnvironmentUnfitError
 
 if TYPE_CHECKING:
@@ -54,7 +55,11 @@ class ServerSession:
         _make_current(self.spark)
 
     def settle(self) -> None:
-        """Interrupt all that it does, and return when nothing of it can write any more."""
+        """See that no write is under way, interrupt what else runs, and let nothing new begin.
+
+        A write that is interrupted while its committer is at work has made a part of its files
+        visible; so it is not ended but refused.
+        """
         if self.spark.is_stopped:
             raise EnvironmentUnfitError(
                 "the body stopped its Spark session: what it wrote cannot be relied on",
@@ -66,13 +71,18 @@ class ServerSession:
                 "the session wrote cannot be relied on",
                 hint="the attempt is to be tried again once it is back",
             )
+        self._let_nothing_begin()
+        writes = self._operations.commands
+        if writes:
+            raise unfinished([f"{writes} at the Spark Connect server"])
         self._end_work()
 
     def close(self) -> None:
         """End it; raises where what it does at the server could not be ended."""
         try:
-            if not self.spark.is_stopped:
-                self.settle()
+            if not self.spark.is_stopped and self._settings.answers():
+                self._let_nothing_begin()
+                self._end_work()
         finally:
             self._release()
 
@@ -85,20 +95,24 @@ class ServerSession:
         except (PySparkException, EnvironmentUnfitError):
             _LOG.warning("the Spark session could not be ended cleanly", exc_info=True)
 
+    def _let_nothing_begin(self) -> None:
+        """Neither by a thread of the body's, nor by a stream, whose own operation is long over."""
+        self._operations.close_for_others()
+        for query in self.spark.streams.active:
+            query.stop()
+
     def _end_work(self) -> None:
         operations = self._operations
         began, quiet_looks = time.monotonic(), 0
-        while quiet_looks < _QUIET_LOOKS:
-            # In each round, for a thread of the body's may begin another meanwhile.
-            for query in self.spark.streams.active:
-                # Not an operation any more: it was started by one that is over.
-                query.stop()
+        while True:
             self.spark.interruptAll()
             passed = time.monotonic() - began
             is_quiet = not operations.commands and (
                 not operations.queries or passed > _ABANDONED_SECONDS
             )
             quiet_looks = quiet_looks + 1 if is_quiet else 0
+            if quiet_looks == _QUIET_LOOKS:
+                return
             if not is_quiet and passed > _SETTLE_SECONDS:
                 raise EnvironmentUnfitError(
                     f"of {operations.commands} Spark operations nobody knows whether they are over "

@@ -22,6 +22,7 @@ from perago.adapters.spark.connect.server import ConnectSettings, require_classe
 from perago.adapters.spark.connect.server_session import ServerSession
 from perago.adapters.spark.direct_workspace import DirectSparkWorkspace
 from perago.adapters.spark.environment import environment_of
+from perago.adapters.spark.open_writes import OpenWrites
 from perago.adapters.spark.s3a import S3A_CONF, S3Gateway
 from perago.adapters.spark.scratch import CONNECT_PREFIX, sweep_scratch
 from perago.adapters.spark.settings import RAW_FILES_CONF, SESSION_CONF
@@ -56,6 +57,7 @@ class ConnectSparkLease:
         self._settings = settings
         self._scratch = scratch
         self._gateway = gateway
+        self._open_writes = OpenWrites()
 
     @property
     def session(self) -> AnySession:
@@ -72,6 +74,7 @@ class ConnectSparkLease:
             input_directory=input_directory,
             output_directory=output_directory,
             scratch=self._scratch,
+            open_writes=self._open_writes,
         )
 
     def direct_workspace(self, place: DirectPlace, store: DirectStore) -> DirectSparkWorkspace:
@@ -79,12 +82,15 @@ class ConnectSparkLease:
             # Without the prefix `spark.hadoop.`, with which a session's setting does nothing.
             for name, value in self._gateway.hadoop_conf(place.repository).items():
                 self._opened.spark.conf.set(name, value)
-        return DirectSparkWorkspace(spark=self.session, place=place, store=store)
+        return DirectSparkWorkspace(
+            spark=self.session, place=place, store=store, open_writes=self._open_writes
+        )
 
     def watch(self) -> ConnectSparkWatch:
         return ConnectSparkWatch(self._opened.spark)
 
     def settle(self) -> None:
+        self._open_writes.refuse()
         self._opened.settle()
 
 

@@ -1,0 +1,41 @@
+"""The writes of an attempt that have begun and are not whole.
+
+A body may return while a thread of its own still writes, or go on after a write that failed
+halfway. What such a write left on the staged side looks like any other change, so nobody but the
+writer can tell; hence an attempt that has one publishes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from perago.domain.errors import UnfinishedWriteError
+
+
+class OpenWrites:
+    """Where the workspaces of one lease note what they write; from any thread."""
+
+    def __init__(self) -> None:
+        self._paths: list[str] = []
+
+    def begin(self, path: str) -> None:
+        """Note that a table is being written."""
+        self._paths.append(path)
+
+    def end(self, path: str) -> None:
+        """Note that it is written, or that nothing has changed."""
+        self._paths.remove(path)
+
+    def refuse(self) -> None:
+        """Raise unless all of them have ended."""
+        if self._paths:
+            raise unfinished(self._paths)
+
+
+def unfinished(what: Iterable[str]) -> UnfinishedWriteError:
+    """For writes that were under way when the body returned, or failed halfway."""
+    return UnfinishedWriteError(
+        f"the body returned while a write was not over: {', '.join(sorted(set(what)))}",
+        hint="have the body wait for all that it starts, and let it fail when one of its writes "
+        "does: what such a write leaves would be published in part",
+    )

@@ -1,0 +1,26 @@
+"""Which writes keep an attempt from being published."""
+
+from __future__ import annotations
+
+import pytest
+
+from perago.adapters.spark.open_writes import OpenWrites
+from perago.domain.errors import UnfinishedWriteError
+
+
+def test_none_that_has_ended() -> None:
+    writes = OpenWrites()
+    writes.begin("t")
+    writes.begin("t")
+    writes.end("t")
+    writes.end("t")
+    writes.refuse()
+
+
+def test_each_that_has_not_once_by_name() -> None:
+    writes = OpenWrites()
+    for path in ("t", "u", "t", "v"):
+        writes.begin(path)
+    writes.end("v")
+    with pytest.raises(UnfinishedWriteError, match=r"not over: t, u\n"):
+        writes.refuse()
