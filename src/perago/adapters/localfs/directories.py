@@ -66,7 +66,9 @@ class Marker:
                 poll_count=fields["poll_count"],
             )
             process = ProcessIdentity(
-                pid=int(raw["process"]["pid"]), started_at=float(raw["process"]["started_at"])
+                pid=int(raw["process"]["pid"]),
+                boot=str(raw["process"]["boot"]),
+                born=float(raw["process"]["born"]),
             )
             return cls(
                 attempt=attempt, execution_id=ExecutionId(raw["execution_id"]), process=process

@@ -6,27 +6,36 @@ import os
 import signal
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import psutil
 
-_SAME_START_SECONDS = 2.0
-"""Two readings of one process's start may differ a little when the wall clock is adjusted."""
+_SAME_BIRTH_SECONDS = 2.0
+"""Two readings of one process's birth differ a little where the system rounds the times of both."""
+
+_END_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessIdentity:
-    """A pid with the moment the process started."""
+    """A pid with the moment the process was born, in seconds after a boot of the machine.
+
+    Not by the wall clock: that is set while processes run, and with it psutil's `create_time()`
+    moves (its issue 2526). A living process would be taken for another one.
+    """
 
     pid: int
-    started_at: float
+    boot: str
+    born: float
 
     @property
     def is_alive(self) -> bool:
         """Whether this very process still runs (a zombie does not)."""
         try:
-            process = psutil.Process(self.pid)
-            same = abs(process.create_time() - self.started_at) < _SAME_START_SECONDS
-            return same and process.status() != psutil.STATUS_ZOMBIE
+            found = identify(self.pid)
+            same = found.boot == self.boot and abs(found.born - self.born) < _SAME_BIRTH_SECONDS
+            return same and psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             return False
 
@@ -37,8 +46,20 @@ def current_process() -> ProcessIdentity:
 
 
 def identify(pid: int) -> ProcessIdentity:
-    """The identity of a running process."""
-    return ProcessIdentity(pid=pid, started_at=psutil.Process(pid).create_time())
+    """The identity of a process; `psutil.NoSuchProcess` where there is none."""
+    # The boot first: `create_time()` is told by the one that was asked for last.
+    booted = psutil.boot_time()
+    born = psutil.Process(pid).create_time() - booted
+    return ProcessIdentity(pid=pid, boot=_boot_id(), born=born)
+
+
+@cache
+def _boot_id() -> str:
+    """Which boot of the machine this is, where the system tells: births repeat after each."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        return ""
 
 
 def end_process_group(leader: ProcessIdentity) -> None:
@@ -51,4 +72,4 @@ def end_process_group(leader: ProcessIdentity) -> None:
     with suppress(ProcessLookupError):
         os.killpg(leader.pid, signal.SIGKILL)
     with suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
-        psutil.Process(leader.pid).wait(timeout=_SAME_START_SECONDS)
+        psutil.Process(leader.pid).wait(timeout=_END_SECONDS)

@@ -124,7 +124,7 @@ def test_sweep_leaves_a_process_alone_that_got_the_pid_later(tmp_path: Path) -> 
     try:
         path = directory.root / ".perago-attempt.json"
         raw = json.loads(path.read_text())
-        raw["process"] = {"pid": stranger.pid, "started_at": 1.0}
+        raw["process"] |= {"pid": stranger.pid, "born": identify(stranger.pid).born - 10}
         path.write_text(json.dumps(raw))
 
         directories.sweep()

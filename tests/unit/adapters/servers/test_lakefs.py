@@ -196,8 +196,8 @@ def test_a_process_that_merely_has_the_pid_is_left_alone(
 ) -> None:
     server.start(binary)
     server.stop()
-    earlier = identify(stranger.pid).started_at - 1000
-    recorded = ProcessIdentity(pid=stranger.pid, started_at=earlier)
+    living = identify(stranger.pid)
+    recorded = replace(living, born=living.born - 10)
     write_state(server.directory, replace(state_of(server), process=recorded))
 
     assert server.report().status is ServerStatus.STALE
