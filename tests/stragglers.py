@@ -11,6 +11,7 @@ from threading import Event, Thread
 
 import pandas as pd
 from pydantic import BaseModel
+from pyspark.sql import DataFrame
 
 from perago import RetryPolicy, SparkWorkspace, TaskControls, WorkspaceSpec, task
 
@@ -47,7 +48,7 @@ class Straggler:
     def end(self) -> None:
         self._enough.set()
         if self._thread is not None:
-            self._thread.join(60)
+            self._thread.join(120)
             assert not self._thread.is_alive()
 
 
@@ -75,6 +76,10 @@ def _slowly(witness: str) -> Callable[[Iterable[pd.DataFrame]], Iterable[pd.Data
     return dawdle
 
 
+def _write(rows: DataFrame, place: str) -> None:
+    rows.write.parquet(place)
+
+
 def _acts(workspace: SparkWorkspace, what: str, witness: str) -> Iterator[Callable[[], object]]:
     rows = workspace.spark.range(0, 4, 1, 1)
     slow = rows.mapInPandas(_slowly(witness), "id bigint")
@@ -85,9 +90,17 @@ def _acts(workspace: SparkWorkspace, what: str, witness: str) -> Iterator[Callab
             yield lambda: workspace.write(slow, "slow")
         case "a slow query":
             yield slow.collect
+        case "a stream":
+            rates = workspace.spark.readStream.format("rate").load()
+            place = {"checkpointLocation": f"file:{witness}-checkpoint"}
+            stream = rates.writeStream.format("parquet").options(**place)
+            yield partial(stream.start, workspace.uri_out("stream"))
+            Path(witness, "begun").touch()
+        case "nothing":
+            Path(witness, "begun").touch()
         case "table after table":
             for number in range(10_000):
-                yield partial(rows.write.parquet, workspace.uri_out(f"many/t{number}"))
+                yield partial(_write, rows, workspace.uri_out(f"many/t{number}"))
                 Path(witness, "begun").touch()
         case _:
             raise ValueError(what)
@@ -103,7 +116,7 @@ def straggle(workspace: SparkWorkspace, params: Params) -> Result:
     """Write one table, and leave something else running."""
     workspace.write(workspace.spark.range(3), "mine")
     _STRAGGLER.start(_acts(workspace, params.what, params.witness))
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not list(Path(params.witness).iterdir()):
         assert time.monotonic() < deadline
         time.sleep(0.01)

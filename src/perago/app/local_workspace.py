@@ -50,8 +50,7 @@ class LocalWorkspaceFlow:
         return spark.workspace(before, directory.files)
 
     def settle(self, spark: SparkLease | None) -> None:
-        # One that the body stopped writes nothing more.
-        if spark is not None and spark.is_usable and not self._spec.read_only:
+        if spark is not None and not self._spec.read_only:
             spark.settle()
 
     def finish(self) -> CommitId:

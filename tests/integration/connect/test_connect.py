@@ -26,7 +26,7 @@ from perago.adapters.spark import ConnectSettings, ConnectSparkSessions
 from perago.domain.attempt import Attempt
 from perago.domain.errors import EnvironmentUnfitError
 from perago.domain.ids import ExecutionId, TaskId, WorkflowId
-from perago.domain.outcome import Completed, Failed
+from perago.domain.outcome import Failed
 from perago.domain.workspace import Prefix
 from perago.ports import DirectPlace
 from tests.integration.direct.lake import DirectLake, gateway_of, open_lake
@@ -73,11 +73,6 @@ def times_two(batch: pd.DataFrame) -> pd.DataFrame:
 )
 def go(workspace: SparkWorkspace, params: Params) -> Result:
     match params.what:
-        case "stream":
-            rates = workspace.spark.readStream.format("rate").load()
-            place = {"path": workspace.uri_out("s"), "checkpointLocation": f"file:{params.witness}"}
-            rates.writeStream.format("parquet").options(**place).start()
-            wait_until(lambda: bool(workspace.ls("s", staged=True)))
         case "abandon":
             next(workspace.spark.range(100_000).toLocalIterator())
         case "numbers":
@@ -145,15 +140,6 @@ def test_keys_are_in_nothing_that_the_server_shows_keeps_or_logs(
 def test_a_delta_table_is_merged_and_read_back(lake: DirectLake) -> None:
     """On a server that was started with Delta."""
     assert_a_merge_is_read_back(lake)
-
-
-def test_a_stream_that_a_body_left_running_is_ended_before_its_changes_are_judged(
-    lake: DirectLake, tmp_path: Path
-) -> None:
-    """It writes a file each moment: a commit would not hold what was judged."""
-    attempted = lake.attempt(go, Params(what="stream", witness=str(tmp_path / "checkpoint")))
-    assert isinstance(attempted.outcome, Completed), attempted.outcome
-    assert lake.files(attempted.output_ref, "out/s/")
 
 
 def test_rows_that_nobody_fetches_keep_no_attempt(lake: DirectLake) -> None:

@@ -58,7 +58,7 @@ def _boot_id() -> str:
     """Which boot of the machine this is, where the system tells: births repeat after each."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except FileNotFoundError:
+    except OSError:
         return ""
 
 

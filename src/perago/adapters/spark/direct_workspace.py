@@ -2,9 +2,10 @@
 
 Invariant: a write of plain files adds some beside those that are there and only then takes away
 what it replaces, so one that Spark fails at changes nothing, and one that ends in between stays
-open, which keeps the attempt from being published. Spark's own overwrite would delete first; and
-the committer that is right for S3 (magic) cannot replace partitions by itself. See ADR 0011. Of a
-write to a Delta table that fails, files that its log does not name may be left. See ADR 0012.
+open, which keeps the attempt from being published. So does a deletion that fails. Spark's own
+overwrite would delete first; and the committer that is right for S3 (magic) cannot replace
+partitions by itself. See ADR 0011. Of a write to a Delta table that fails, files that its log does
+not name may be left. See ADR 0012.
 """
 
 from __future__ import annotations
@@ -111,7 +112,10 @@ class DirectSparkWorkspace:
                 f"there is nothing to delete at {path!r}",
                 hint="workspace.ls(path, staged=True) tells what is there",
             )
+        self._open_writes.begin(checked)
+        # Page by page: one that fails, or is under way, has taken away a part.
         self._remove(staging, found)
+        self._open_writes.end(checked)
 
     def _replace(self, df: DataFrame, plan: WritePlan, table: str, before: Sequence[str]) -> None:
         from perago.adapters.spark.layout import save

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, reduce
 from operator import or_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from perago.adapters.guardrails.rules import describe_missing, find_violations
 from perago.adapters.guardrails.samples import SAMPLE_ROWS, describe_row
@@ -26,6 +27,7 @@ from perago.domain.table_schema import spell_type
 from perago.ports import SparkWorkspace
 
 if TYPE_CHECKING:
+    from pyspark.errors.exceptions.connect import SparkConnectGrpcException
     from pyspark.sql import DataFrame, DataFrameReader
 
 _COUNT = "__count"
@@ -36,9 +38,10 @@ _BAD_FILE = re.compile(
     r"|is not a Parquet file|FileNotFoundException|IllegalArgumentException"
 )
 _OUT_OF_REACH = re.compile(
-    r"\bAWS\w*Exception|\bSdk\w*Exception|Socket\w*Exception|ConnectException"
+    r"\b\w*(AWS|Sdk|S3|AccessDenied|Socket|Connect|SSL|UnknownHost|NoRouteToHost|Timeout)"
+    r"\w*Exception\b|\bOutOfMemoryError\b"
 )
-"""What S3A and the SDK below it call trouble with the store."""
+"""What S3A, the SDK below it and Java call trouble with the store, the way there, or memory."""
 
 
 class SparkGuardrailEvaluator:
@@ -237,9 +240,26 @@ def _is_about_files(error: Exception) -> bool:
     from pyspark.errors import AnalysisException
 
     text = str(error)
-    if _OUT_OF_REACH.search(text):
+    if _OUT_OF_REACH.search(f"{text}\n{_java_trace(error)}"):
         return False
     return isinstance(error, AnalysisException) or _BAD_FILE.search(text) is not None
+
+
+def _java_trace(error: Exception) -> str:
+    """What brought it about in the JVM, which an error of Spark's does not say of itself."""
+    from pyspark.errors.exceptions.captured import CapturedException
+
+    if isinstance(error, CapturedException):
+        return str(error._stackTrace)  # noqa: SLF001 - it has no other way to ask
+    if _is_of_connect(error):
+        return error.getStackTrace() or ""
+    return ""
+
+
+def _is_of_connect(error: Exception) -> TypeGuard[SparkConnectGrpcException]:
+    """Without an import of what Connect needs, where it is not used."""
+    connect = sys.modules.get("pyspark.errors.exceptions.connect")
+    return connect is not None and isinstance(error, connect.SparkConnectGrpcException)
 
 
 def _is_hidden(name: str, table: str) -> bool:

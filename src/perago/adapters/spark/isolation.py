@@ -81,7 +81,8 @@ class IsolatedSession:
                 hint="a body leaves the session to the runtime: it never calls spark.stop()",
             )
         context = self._jvm.context
-        _stop_streams(self._jvm.root)
+        if _stop_streams(self._jvm.root):
+            raise unfinished(["a stream"])
         begun = _count_executions(context)
         _refuse_writes(context)
         _end_jobs(context, _SETTLE_SECONDS)
@@ -107,10 +108,10 @@ class IsolatedSession:
         context = self._jvm.context
         connections = [connection_to(context, name) for name in self._repositories]
         _restore_hadoop_conf(context, self._before)
-        self._repositories.clear()
         # Last: what a thread opens from now on has no key.
         for connection in connections:
             connection.close()
+        self._repositories.clear()
 
 
 def _capture(context: SparkContext) -> _ContextState:
@@ -144,12 +145,16 @@ def _make_current(session: SparkSession) -> None:
     java_class.setActiveSession(session._jsparkSession)  # noqa: SLF001
 
 
-def _stop_streams(root: SparkSession) -> None:
-    """Stop them all: a body may have started one on a session of its own making."""
+def _stop_streams(root: SparkSession) -> int:
+    """Stop them all, and say how many: a body may have started one on a session of its own making.
+
+    What a stream was at when it was stopped may be there in part.
+    """
     from py4j.protocol import Py4JJavaError
 
-    streams = root._jsparkSession.sharedState().activeStreamingQueries()  # noqa: SLF001
-    for stream in _values(root._jvm, streams):  # noqa: SLF001
+    active = root._jsparkSession.sharedState().activeStreamingQueries()  # noqa: SLF001
+    streams = _values(root._jvm, active)  # noqa: SLF001
+    for stream in streams:
         try:
             stream.stop()
         except Py4JJavaError as error:
@@ -157,6 +162,7 @@ def _stop_streams(root: SparkSession) -> None:
                 "a stream of the body's did not stop: what it writes cannot be relied on",
                 hint="have the body stop its streams, and wait for them, before it returns",
             ) from error
+    return len(streams)
 
 
 def _refuse_writes(context: SparkContext) -> None:
@@ -166,7 +172,9 @@ def _refuse_writes(context: SparkContext) -> None:
     command = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.plans.logical.Command")
     running = _sql_executions(jvm, "executionIdToQueryExecution")
     plans = [execution.logical() for execution in _values(jvm, running)]
-    writes = [str(plan.nodeName()) for plan in plans if command.isInstance(plan)]
+    # A statement with several INSERTs is no command itself, but the union of some.
+    parts = [part for plan in plans for part in (plan, *_elements(plan.children()))]
+    writes = [str(part.nodeName()) for part in parts if command.isInstance(part)]
     if writes:
         raise unfinished(writes)
 
@@ -249,4 +257,8 @@ def _drop_shared_tables(root: SparkSession) -> None:
 
 
 def _strings(sequence: JavaObject) -> list[str]:
-    return [str(sequence.apply(index)) for index in range(sequence.size())]
+    return [str(element) for element in _elements(sequence)]
+
+
+def _elements(sequence: JavaObject) -> list[JavaObject]:
+    return [sequence.apply(index) for index in range(sequence.size())]

@@ -7,29 +7,41 @@ writer can tell; hence an attempt that has one publishes nothing.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 
-from perago.domain.errors import UnfinishedWriteError
+from perago.domain.errors import TaskTerminalError, UnfinishedWriteError
 
 
 class OpenWrites:
-    """Where the workspaces of one lease note what they write; from any thread."""
+    """Where the workspaces of one lease note what they change; from any thread."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._paths: list[str] = []
+        self._is_closed = False
 
     def begin(self, path: str) -> None:
-        """Note that a table is being written."""
-        self._paths.append(path)
+        """Note that something is being changed; refused once the body has returned."""
+        with self._lock:
+            if self._is_closed:
+                raise TaskTerminalError(
+                    f"cannot change {path!r} any more: the body has returned",
+                    hint="have the body wait for all that it starts",
+                )
+            self._paths.append(path)
 
     def end(self, path: str) -> None:
-        """Note that it is written, or that nothing has changed."""
-        self._paths.remove(path)
+        """Note that the change is whole, or that nothing has changed."""
+        with self._lock:
+            self._paths.remove(path)
 
-    def refuse(self) -> None:
-        """Raise unless all of them have ended."""
-        if self._paths:
-            raise unfinished(self._paths)
+    def close(self) -> None:
+        """Let no other begin, and raise unless all of them have ended."""
+        with self._lock:
+            self._is_closed = True
+            if self._paths:
+                raise unfinished(self._paths)
 
 
 def unfinished(what: Iterable[str]) -> UnfinishedWriteError:

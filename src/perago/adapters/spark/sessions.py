@@ -37,7 +37,7 @@ from perago.adapters.spark.scratch import JVM_PREFIX, sweep_scratch
 from perago.adapters.spark.settings import SparkSettings, build_spark_conf
 from perago.adapters.spark.workspace import LocalSparkWorkspace
 from perago.domain.attempt import Attempt
-from perago.domain.errors import EnvironmentUnfitError
+from perago.domain.errors import EnvironmentUnfitError, UnfinishedWriteError
 from perago.domain.ids import ExecutionId
 from perago.ports import DirectPlace, DirectStore
 
@@ -97,7 +97,7 @@ class LocalSparkLease:
         return LocalSparkWatch(self._session.sparkContext)
 
     def settle(self) -> None:
-        self._open_writes.refuse()
+        self._open_writes.close()
         self._isolated.settle()
 
 
@@ -145,6 +145,11 @@ class LocalSparkSessions:
                 gateway = self._direct.gateway if direct and self._direct is not None else None
                 try:
                     yield LocalSparkLease(isolated, scratch, gateway)
+                except UnfinishedWriteError:
+                    # The thread that writes may go on, and would be taken for the next body's.
+                    _LOG.warning("the body left something running in Spark: ending it")
+                    self.stop()
+                    raise
                 finally:
                     self._hand_back(isolated)
             finally:
@@ -210,7 +215,9 @@ class LocalSparkSessions:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        if self._jvm is None or not self._jvm.is_usable:
+        if self._jvm is None:
+            return
+        if not self._jvm.is_usable:
             _LOG.warning("the body stopped Spark, or Spark died; the next attempt starts it afresh")
             self.stop()
             return

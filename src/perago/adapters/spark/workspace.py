@@ -128,15 +128,18 @@ class LocalSparkWorkspace:
 
     def delete(self, path: str) -> None:
         target = self._writable(path)
-        if target.is_dir():
-            shutil.rmtree(target)
-        elif target.exists():
-            target.unlink()
-        else:
+        if not target.exists():
             raise TaskTerminalError(
                 f"there is nothing to delete at {path!r}",
                 hint="workspace.ls(path, staged=True) tells what is there",
             )
+        self._open_writes.begin(path)
+        # File by file: one that fails, or is under way, has taken away a part.
+        if target.is_dir():
+            shutil.rmtree(target)
+        else:
+            target.unlink()
+        self._open_writes.end(path)
 
     def _reader(self, root: Path) -> DataFrameReader:
         from perago.adapters.spark.reader import rooted_reader

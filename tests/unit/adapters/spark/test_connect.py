@@ -88,6 +88,12 @@ def command() -> proto.Plan:
     return plan
 
 
+def listening() -> proto.Plan:
+    plan = proto.Plan()
+    plan.command.streaming_query_listener_bus_command.add_listener_bus_listener = True
+    return plan
+
+
 def compressed(kind: str) -> proto.Plan:
     plan = proto.Plan()
     operation = plan.compressed_operation
@@ -118,6 +124,12 @@ def test_an_error_ends_an_operation_if_it_is_the_servers() -> None:
         with pytest.raises(Broken):
             list(begin(operations, name, command(), failing(Broken(by_server=by_server))))
     assert count(operations) == (0, 1)
+
+
+def test_listening_to_streams_is_no_write() -> None:
+    operations = OpenOperations()
+    begin(operations, "listen", listening())
+    assert count(operations) == (1, 0)
 
 
 def test_a_client_that_gives_up_ends_nothing() -> None:

@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from perago import require_rows
 from perago.adapters.spark import SparkGuardrailEvaluator
@@ -32,6 +33,11 @@ def failing_with(error: Exception) -> SparkWorkspace:
         AnalysisException("[PATH_NOT_FOUND] there is no such path"),
         PySparkException("[FAILED_READ_FILE.NO_HINT] Encountered error while reading file"),
         PySparkException("[CANNOT_MERGE_SCHEMAS] Failed merging schemas"),
+        SparkConnectGrpcException(
+            "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file",
+            server_stacktrace="java.lang.RuntimeException: s3a://lake/x is not a Parquet file\n"
+            "    at software.amazon.awssdk.core.internal.ApiCallTimeoutTrackingStage.execute",
+        ),
     ],
 )
 def test_a_bad_file_is_a_violation(error: Exception) -> None:
@@ -48,6 +54,20 @@ def test_a_bad_file_is_a_violation(error: Exception) -> None:
         PySparkException(
             "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file\n"
             "Caused by: org.apache.hadoop.fs.s3a.AWSStatus500Exception: 503"
+        ),
+        *(
+            PySparkException(f"[FAILED_READ_FILE.NO_HINT] Encountered error\nCaused by: {cause}")
+            for cause in (
+                "java.nio.file.AccessDeniedException: s3a://lake/x: S3Exception: 403",
+                "org.apache.hadoop.fs.s3a.auth.NoAuthWithAWSException: No AWS Credentials",
+                "org.apache.http.conn.ConnectTimeoutException: timed out",
+                "java.net.UnknownHostException: lake",
+                "java.lang.OutOfMemoryError: Java heap space",
+            )
+        ),
+        SparkConnectGrpcException(
+            "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file",
+            server_stacktrace="Caused by: org.apache.hadoop.fs.s3a.AWSStatus500Exception: 503",
         ),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perago.adapters.spark.open_writes import OpenWrites
-from perago.domain.errors import UnfinishedWriteError
+from perago.domain.errors import TaskTerminalError, UnfinishedWriteError
 
 
 def test_none_that_has_ended() -> None:
@@ -14,7 +14,7 @@ def test_none_that_has_ended() -> None:
     writes.begin("t")
     writes.end("t")
     writes.end("t")
-    writes.refuse()
+    writes.close()
 
 
 def test_each_that_has_not_once_by_name() -> None:
@@ -23,4 +23,12 @@ def test_each_that_has_not_once_by_name() -> None:
         writes.begin(path)
     writes.end("v")
     with pytest.raises(UnfinishedWriteError, match=r"not over: t, u\n"):
-        writes.refuse()
+        writes.close()
+
+
+def test_none_begins_once_the_body_has_returned() -> None:
+    writes = OpenWrites()
+    writes.close()
+    with pytest.raises(TaskTerminalError, match="cannot change 't' any more"):
+        writes.begin("t")
+    writes.close()

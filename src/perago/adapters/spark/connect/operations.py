@@ -133,10 +133,16 @@ def _is_servers_own(error: Any) -> bool:
 
 
 def _is_query(plan: Any) -> bool:
-    """Whether a plan only reads: a relation, which a big plan is in compressed form."""
+    """Whether a plan only reads: a relation, which a big plan is in compressed form.
+
+    Or listens to streams, which goes on until nobody listens any more.
+    """
     match plan.WhichOneof("op_type"):
         case "root":
             return True
+        case "command":
+            kind = plan.command.WhichOneof("command_type")
+            return bool(kind == "streaming_query_listener_bus_command")
         case "compressed_operation":
             operation = plan.compressed_operation
             return bool(operation.op_type == operation.OpType.OP_TYPE_RELATION)

@@ -71,7 +71,8 @@ class ServerSession:
                 "the session wrote cannot be relied on",
                 hint="the attempt is to be tried again once it is back",
             )
-        self._let_nothing_begin()
+        if self._let_nothing_begin():
+            raise unfinished(["a stream"])
         writes = self._operations.commands
         if writes:
             raise unfinished([f"{writes} at the Spark Connect server"])
@@ -95,11 +96,16 @@ class ServerSession:
         except (PySparkException, EnvironmentUnfitError):
             _LOG.warning("the Spark session could not be ended cleanly", exc_info=True)
 
-    def _let_nothing_begin(self) -> None:
-        """Neither by a thread of the body's, nor by a stream, whose own operation is long over."""
+    def _let_nothing_begin(self) -> int:
+        """Neither by a thread of the body's, nor by a stream, whose own operation is long over.
+
+        How many streams it stopped: what they were at then may be there in part.
+        """
         self._operations.close_for_others()
-        for query in self.spark.streams.active:
+        streams = self.spark.streams.active
+        for query in streams:
             query.stop()
+        return len(streams)
 
     def _end_work(self) -> None:
         operations = self._operations

@@ -90,7 +90,7 @@ class ConnectSparkLease:
         return ConnectSparkWatch(self._opened.spark)
 
     def settle(self) -> None:
-        self._open_writes.refuse()
+        self._open_writes.close()
         self._opened.settle()
 
 
