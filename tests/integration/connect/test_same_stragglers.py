@@ -19,9 +19,10 @@ def test_a_thread_that_goes_on_writing_is_found_out_or_has_written_whole_tables(
     lake: DirectLake, tmp_path: Path
 ) -> None:
     """Between two tables nothing is under way, and a session lets it begin no other."""
-    before = lake.head
+    before, witness = lake.head, tmp_path / "witness"
+    witness.mkdir()
     with straggling():
-        params = Params(what="table after table", witness=str(tmp_path))
+        params = Params(what="table after table", witness=str(witness))
         attempted = lake.attempt(straggle, params)
 
     match attempted.outcome:
