@@ -44,7 +44,7 @@ servers: $(VENV)/.dev ## Get lakeFS (needs Go, once), Conductor (needs Maven, on
 		&& echo "make: going on without; tests of direct workspaces and Delta tables are skipped" >&2; } || exit 1
 
 test: $(VENV)/.dev servers ## Run all tests but the torture ones, with branch coverage
-	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report= $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --cov --cov-report= $(ARGS)
 	@$(BIN)/coverage report > $(VENV)/coverage.txt
 	@echo "Coverage: $$($(BIN)/coverage report --format=total) %, by file in $(VENV)/coverage.txt"
 	$(if $(ARGS),,@$(BIN)/coverage report --include='src/perago/domain/*' --fail-under=100 \

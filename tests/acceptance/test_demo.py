@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -15,10 +16,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from perago.adapters.servers import ThrowawayLakeFS
+from tests.acceptance.command_line import QUICK_SPARK
 from tests.architecture.docs_blocks import ROOT
 from tests.lakefs_server import settings_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    # On one worker of pytest's: the run that two of them look at takes a minute.
+    pytest.mark.xdist_group("demo"),
+]
 
 # What differs from run to run: ids, times, durations, and where the home is.
 CHANGING = re.compile(
@@ -36,7 +44,12 @@ def perago(home: Path, *arguments: str, settings: Mapping[str, str] | None = Non
     done = subprocess.run(
         [sys.executable, "-m", "perago", *arguments],
         cwd=ROOT,
-        env={**os.environ, "PERAGO_HOME": str(home), **(settings or {})},
+        env={
+            **os.environ,
+            "PERAGO_HOME": str(home),
+            "PERAGO_SPARK_CONF": json.dumps(QUICK_SPARK),
+            **(settings or {}),
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

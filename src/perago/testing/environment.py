@@ -154,7 +154,7 @@ class TaskEnvironment:
         self._temporary = tempfile.TemporaryDirectory(prefix="perago-test-")
         self._root = Path(self._temporary.name)
         self._spark = LocalSparkSessions(
-            spark or SparkSettings(master="local[2]"),
+            spark or SparkSettings(master="local[2]", quick_start=True),
             self._root / "spark",
             delta_jars=_find_delta_jars if tables == "delta" else None,
         )

@@ -20,7 +20,7 @@ from perago.adapters.servers import ThrowawayLakeFS
 from perago.app.follow import RunRequest, start_run
 from perago.domain.ids import BranchName, CommitId
 from perago.domain.workflow import WorkflowStatus
-from tests.acceptance.command_line import steps_of
+from tests.acceptance.command_line import QUICK_SPARK, steps_of
 from tests.acceptance.workers.site import Site, open_site
 from tests.conductor_server import SharedConductor
 from tests.spark_cluster import spark_cluster
@@ -32,9 +32,12 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.timeout(900),
+    # On one worker of pytest's: the run that all are compared with takes a minute.
+    pytest.mark.xdist_group("flights"),
 ]
 
 CLUSTER_CONF = {
+    **QUICK_SPARK,
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.executor.memory": "512m",
@@ -53,7 +56,8 @@ def local_tables(
     """The tables of a run on files that the worker brought to its machine."""
     directory = tmp_path_factory.mktemp("local")
     with open_site(conductor_server.endpoint, lakefs_server, directory / "site", "jobs") as site:
-        published = run_pipeline(site, project_root, {"PERAGO_SPARK_ACCESS": "local"})
+        settings = {"PERAGO_SPARK_ACCESS": "local", "PERAGO_SPARK_CONF": json.dumps(QUICK_SPARK)}
+        published = run_pipeline(site, project_root, settings)
         exported = export(site, published, directory / "exported")
     assert_delays_are_right(exported)
     return read_tables(exported)
@@ -69,7 +73,9 @@ def spark(
         "PERAGO_SPARK_JARS": ",".join(map(str, s3a_jars)),  # the worker has a cache of its own
     }
     with ExitStack() as stack:
-        if request.param == "cluster":
+        if request.param == "one machine":
+            settings["PERAGO_SPARK_CONF"] = json.dumps(QUICK_SPARK)
+        elif request.param == "cluster":
             cluster = stack.enter_context(spark_cluster(tmp_path / "cluster"))
             settings["PERAGO_SPARK_MASTER"] = cluster.master
             settings["PERAGO_SPARK_CONF"] = json.dumps(CLUSTER_CONF)
