@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from perago.adapters.spark.delta import forget_delta_tables
 from perago.adapters.spark.gateway import SparkJvm
-from perago.adapters.spark.open_writes import unfinished
+from perago.adapters.spark.open_writes import unanswered, unfinished
 from perago.adapters.spark.s3a import S3Gateway, connection_to, open_repository
 from perago.domain.errors import EnvironmentUnfitError
 from perago.domain.ids import RepositoryName
@@ -75,11 +75,20 @@ class IsolatedSession:
         A write that is cut off while its committer is at work, which is none of Spark's jobs, has
         made a part of its files visible; so it is not ended but refused.
         """
+        from py4j.protocol import Py4JError
+
         if not self._jvm.is_usable:
             raise EnvironmentUnfitError(
                 "the body stopped Spark, or Spark died: what it wrote cannot be relied on",
                 hint="a body leaves the session to the runtime: it never calls spark.stop()",
             )
+        try:
+            self._let_nothing_write()
+        except (Py4JError, OSError) as error:
+            # It dies at this very moment, or cannot close what it had opened.
+            raise unanswered(error) from error
+
+    def _let_nothing_write(self) -> None:
         context = self._jvm.context
         if _stop_streams(self._jvm.root):
             raise unfinished(["a stream"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-from perago.domain.errors import TaskTerminalError, UnfinishedWriteError
+from perago.domain.errors import EnvironmentUnfitError, TaskTerminalError, UnfinishedWriteError
 
 
 class OpenWrites:
@@ -42,6 +42,15 @@ class OpenWrites:
             self._is_closed = True
             if self._paths:
                 raise unfinished(self._paths)
+
+
+def unanswered(error: Exception) -> EnvironmentUnfitError:
+    """For a Spark that does not say what it still does."""
+    first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return EnvironmentUnfitError(
+        f"Spark does not say what it still does: {first}",
+        hint="what the body wrote cannot be relied on; the attempt is to be tried again",
+    )
 
 
 def unfinished(what: Iterable[str]) -> UnfinishedWriteError:

@@ -2,11 +2,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 
 from perago.adapters.spark import LocalSparkSessions, SparkSettings
-from perago.adapters.spark.gateway import prepare_scratch, require_pyspark
+from perago.adapters.spark.gateway import SparkJvm, prepare_scratch, require_pyspark
+from perago.adapters.spark.isolation import IsolatedSession
 from perago.adapters.spark.scratch import sweep_scratch
 from perago.domain.errors import EnvironmentUnfitError
 
@@ -47,3 +51,19 @@ def test_only_dead_processes_lose_their_scratch(tmp_path: Path) -> None:
 def test_stopping_what_never_started_is_nothing(tmp_path: Path) -> None:
     LocalSparkSessions(SparkSettings(), tmp_path).stop()
     assert list(tmp_path.iterdir()) == []
+
+
+class DiesWhileItSettles(IsolatedSession):
+    """On a JVM that answers once, and never again."""
+
+    def __init__(self) -> None:
+        self._jvm = cast("SparkJvm", SimpleNamespace(is_usable=True, context=None, root=None))
+
+    def _let_nothing_write(self) -> None:
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+
+def test_a_spark_that_dies_while_it_settles_is_told_as_such() -> None:
+    told = r"does not say what it still does: Answer from Java side is empty"
+    with pytest.raises(EnvironmentUnfitError, match=told):
+        DiesWhileItSettles().settle()

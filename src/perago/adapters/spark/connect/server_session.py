@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from perago.adapters.spark.connect.guard import SessionGuard
 from perago.adapters.spark.connect.server import ConnectSettings, require_server
-from perago.adapters.spark.open_writes import unfinished
+from perago.adapters.spark.open_writes import unanswered, unfinished
 from perago.domain.errors import EnvironmentUnfitError
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ class ServerSession:
         A write that is interrupted while its committer is at work has made a part of its files
         visible; so it is not ended but refused.
         """
+        from pyspark.errors import PySparkException
+
         if self.spark.is_stopped:
             raise EnvironmentUnfitError(
                 "the body stopped its Spark session: what it wrote cannot be relied on",
@@ -71,12 +73,15 @@ class ServerSession:
                 "the session wrote cannot be relied on",
                 hint="the attempt is to be tried again once it is back",
             )
-        if self._let_nothing_begin():
-            raise unfinished(["a stream"])
-        writes = self._operations.commands
-        if writes:
-            raise unfinished([f"{writes} at the Spark Connect server"])
-        self._end_work()
+        try:
+            if self._let_nothing_begin():
+                raise unfinished(["a stream"])
+            writes = self._operations.commands
+            if writes:
+                raise unfinished([f"{writes} at the Spark Connect server"])
+            self._end_work()
+        except PySparkException as error:
+            raise unanswered(error) from error
 
     def close(self) -> None:
         """End it; raises where what it does at the server could not be ended."""
