@@ -62,4 +62,5 @@ def test_a_spark_job_ends_with_the_lease_of_its_attempt(site: Site, tmp_path: Pa
         assert after.status is AttemptStatus.COMPLETED, after.reason
         assert len(site.history("after")) == 1
         assert worker.stop() == 0, worker.said
-    assert processes_of_site(site.mark) == []
+    # Spark's Python processes once more.
+    wait_until(lambda: processes_of_site(site.mark) == [], "nothing of it is left")

@@ -108,7 +108,9 @@ def resource(server: ConnectServer, name: str) -> bytes:
     return get(f"{api}/{application['id']}/{name}")
 
 
-def test_functions_of_the_project_run_where_perago_is_not(lake: DirectLake) -> None:
+def test_functions_of_the_project_run_where_perago_is_not(
+    lake: DirectLake, project_root: Path
+) -> None:
     published = lake.publish(go, Params())
 
     assert lake.head == published
@@ -118,6 +120,9 @@ def test_functions_of_the_project_run_where_perago_is_not(lake: DirectLake) -> N
         )
         table = lease.direct_workspace(place, lake.store).read.parquet("t")
         assert sorted(row["id"] for row in table.collect()) == list(range(0, 20, 2))
+    (archive,) = [place for place in sys.path if place.endswith("task-code.zip")]
+    own = sys.path.index(str(project_root))
+    assert own < sys.path.index(archive), "no module of this process comes from the copy"
 
 
 def test_keys_are_in_nothing_that_the_server_shows_keeps_or_logs(

@@ -13,9 +13,10 @@ import sys
 import sysconfig
 import zipfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import ModuleType
 
 from perago.domain.errors import SettingsError
@@ -66,6 +67,20 @@ class TaskCode:
         return [module for module in list(sys.modules.values()) if _is_of_project(module)]
 
 
+@contextmanager
+def own_files_first() -> Iterator[None]:
+    """Keep pyspark from putting the archive before the very files that it was made of.
+
+    It does so in this process too. What is imported later, here or in a process that is started
+    from here, would come from a copy.
+    """
+    before = list(sys.path)
+    try:
+        yield
+    finally:
+        sys.path[:] = [*before, *(place for place in sys.path if place not in before)]
+
+
 def _is_of_project(module: ModuleType) -> bool:
     file = getattr(module, "__file__", None)
     if file is None or module.__name__.partition(".")[0] in _NOT_THE_PROJECTS:
@@ -89,7 +104,11 @@ def _pack(archive: Path, modules: Iterable[ModuleType]) -> list[Path]:
     sources = sorted({source for name in names for source in _sources(name)})
     if not sources:
         return []
+    directories = {str(parent) for name, _ in sources for parent in PurePosixPath(name).parents}
     with zipfile.ZipFile(archive, "w") as stream:
+        for directory in sorted(directories - {"."}):
+            # By these Python finds a package without `__init__.py`; 3.13 needs none.
+            stream.writestr(zipfile.ZipInfo(f"{directory}/", _EPOCH), b"")
         for name, file in sources:
             # Without times: the same code is the same bytes.
             entry = zipfile.ZipInfo(name, _EPOCH)

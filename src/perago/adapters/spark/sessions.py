@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from perago.adapters.localfs.java import JavaInstallation
 from perago.adapters.spark.claim import CLAIM
 from perago.adapters.spark.cluster import require_executor
-from perago.adapters.spark.code import TaskCode
+from perago.adapters.spark.code import TaskCode, own_files_first
 from perago.adapters.spark.delta import has_delta_classes, missing_delta_jars
 from perago.adapters.spark.direct_workspace import DirectSparkWorkspace
 from perago.adapters.spark.gateway import (
@@ -207,8 +207,10 @@ class LocalSparkSessions:
         if self._delta_jars is not None and not has_delta_classes(jvm.context):
             raise missing_delta_jars()
         if self._code is not None:
-            for archive in self._code.archives(self._scratch / "code"):
-                jvm.context.addPyFile(str(archive))
+            archives = self._code.archives(self._scratch / "code")
+            with own_files_first():
+                for archive in archives:
+                    jvm.context.addPyFile(str(archive))
 
     def _hand_back(self, isolated: IsolatedSession) -> None:
         """Keep the JVM warm if it is clean; how the body ended is not changed by this."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from perago.adapters.spark import TaskCode
+from perago.adapters.spark.code import own_files_first
 from perago.domain.errors import SettingsError
 
 
@@ -18,7 +20,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A package and a module that were imported from somewhere."""
     root = tmp_path / "project"
     (root / "shop_pkg" / "deep" / ".hidden").mkdir(parents=True)
-    for name in ("__init__.py", "deep/__init__.py", "deep/rows.py", "deep/.hidden/no.py"):
+    (root / "shop_pkg" / "plain").mkdir()
+    deep = ("deep/__init__.py", "deep/rows.py", "deep/.hidden/no.py")
+    for name in ("__init__.py", *deep, "plain/rows.py"):
         (root / "shop_pkg" / name).write_text("VALUE = 1\n")
     (root / "shop_pkg" / "data.csv").write_text("no code")
     (root / "shop_alone.py").write_text("def f():\n    return 1\n")
@@ -37,16 +41,45 @@ def test_the_modules_that_were_imported_are_packed_with_their_packages(
 
     with zipfile.ZipFile(archive) as packed:
         names = packed.namelist()
-    ours = [name for name in names if name.startswith("shop_")]
+    ours = [name for name in names if name.startswith("shop_") and not name.endswith("/")]
     assert ours == [
         "shop_alone.py",
         "shop_pkg/__init__.py",
         "shop_pkg/deep/__init__.py",
         "shop_pkg/deep/rows.py",
+        "shop_pkg/plain/rows.py",
     ]
     others = {name.partition("/")[0] for name in names}
     assert not others & {"perago", "pyspark", "pandas", "pytest", "json"}
     assert (project / "shop_pkg" / "data.csv").exists()
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("package", ["deep", "plain"])
+def test_packages_are_found_in_the_archive_with_and_without_an_init(
+    package: str, tmp_path: Path
+) -> None:
+    (archive,) = TaskCode().archives(tmp_path / "out")
+
+    code = f"import shop_pkg.{package}.rows as rows; print(rows.__file__)"
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(archive)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.startswith(str(archive))
+
+
+def test_what_pyspark_adds_comes_after_the_projects_own_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "path", ["first", "second"])
+    with own_files_first():
+        sys.path.insert(1, "archive.zip")
+    assert sys.path == ["first", "second", "archive.zip"]
 
 
 @pytest.mark.usefixtures("project")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from perago.adapters.spark.claim import CLAIM
-from perago.adapters.spark.code import TaskCode
+from perago.adapters.spark.code import TaskCode, own_files_first
 from perago.adapters.spark.connect.guard import SessionGuard
 from perago.adapters.spark.connect.progress import ConnectSparkWatch
 from perago.adapters.spark.connect.server import ConnectSettings, require_classes
@@ -162,6 +162,7 @@ class ConnectSparkSessions:
                 self._code.send_by_value()
                 archives = self._code.archives(self._scratch / "code")
                 if archives:
-                    session.addArtifacts(*map(str, archives), pyfile=True)
+                    with own_files_first():
+                        session.addArtifacts(*map(str, archives), pyfile=True)
         except PySparkException as error:
             raise self._settings.unfit(error) from None
