@@ -1,13 +1,15 @@
 # Works with GNU make 3.81, the one that macOS ships.
 #
 #   make demo PYTHON=/path/to/python3.12    another interpreter
-#   make test WORKERS=4 ARGS="-k publish"   in parallel, and with any pytest option
+#   make test ARGS="-k publish"             any of pytest's options
+#   make test WORKERS=2                     fewer tests side by side
 #   make soak MINUTES=2                     another length
 #   make lock UPGRADE=1                     newest versions instead of the locked ones
 
 # Candidates, first fit: Perago runs on 3.11 to 3.13.
 PYTHON ?= python3 python3.13 python3.12 python3.11
-WORKERS ?= 2
+# More than cores: while one test waits for a server or a lease, others work.
+WORKERS ?= 4
 ARGS ?=
 MINUTES ?= 20
 UPGRADE ?=
@@ -16,13 +18,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CODE := $(wildcard src tests examples bench)
+RESULTS := build/results
+QUICK := tests/unit tests/property tests/contract tests/architecture
 
 FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo setup servers test check lint types layers dependencies format torture soak bench wheel \
-	lock clean distclean
+.PHONY: help demo setup servers lakefs conductor jars spark-archive quick test check lint types layers \
+	dependencies format torture soak bench wheel lock clean distclean
 
 help: ## List these targets
 	@echo "Perago: typed Python worker runtime that makes data tasks safe"
@@ -34,19 +38,35 @@ demo: $(VENV)/.demo ## Set up and run the demo (needs Java 17)
 
 setup: $(VENV)/.dev ## Set up the development environment in .venv
 
-# Before the tests, which have a time limit. Exit code 3: this machine cannot have that server.
-servers: $(VENV)/.dev ## Get lakeFS (needs Go, once), Conductor (needs Maven, once) and Spark's jars for tests
-	@for server in lakefs conductor; do \
-		$(BIN)/perago dev build $$server || { test $$? -eq 3 \
-			&& echo "make: going on without; tests that need $$server are skipped" >&2; } || exit 1; \
-	done
-	@PERAGO_SPARK_TABLES=delta $(BIN)/perago jars || { test $$? -eq 3 \
-		&& echo "make: going on without; tests of direct workspaces and Delta tables are skipped" >&2; } || exit 1
+# Before the tests, which have a time limit. Exit code 3: this machine cannot have that program.
+GO_ON = test $$? -eq 3 && echo "make: going on without; tests that need it are skipped" >&2
 
-test: $(VENV)/.dev servers ## Run all tests but the torture ones, with branch coverage
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --cov --cov-report= $(ARGS)
-	@$(BIN)/coverage report > $(VENV)/coverage.txt
-	@echo "Coverage: $$($(BIN)/coverage report --format=total) %, by file in $(VENV)/coverage.txt"
+servers: $(VENV)/.dev ## Get lakeFS (needs Go, once), Conductor (needs Maven, once) and Spark's jars for tests
+	@$(MAKE) --no-print-directory --jobs=4 lakefs conductor jars spark-archive
+
+lakefs conductor: $(VENV)/.dev
+	@$(BIN)/perago dev build $@ || { $(GO_ON); }
+
+jars: $(VENV)/.dev
+	@PERAGO_SPARK_TABLES=delta $(BIN)/perago jars || { $(GO_ON); }
+
+spark-archive: $(VENV)/.dev
+	@$(BIN)/python -m tests.spark_archive || { $(GO_ON); }
+
+quick: $(VENV)/.dev ## Run the tests that need no server and no Java (3 minutes)
+	@$(BIN)/python -m pytest $(QUICK) -n 2 --dist loadgroup \
+		-m "not (slow or spark or lakefs or conductor or torture)" --results=$(RESULTS)/quick $(ARGS)
+
+# Also after tests that failed: their coverage is written, and the first failure is the exit code.
+test: $(VENV)/.dev servers ## Run all tests but the torture ones, with branch coverage (15 minutes)
+	@mkdir -p $(RESULTS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --cov --cov-report= --results=$(RESULTS)/test \
+		$(ARGS); code=$$?; \
+	$(BIN)/coverage report > $(RESULTS)/coverage.txt; \
+	echo "Coverage: $$($(BIN)/coverage report --format=total) %, by file in $(RESULTS)/coverage.txt"; \
+	exit $$code
+	$(if $(ARGS),,@$(BIN)/coverage report --fail-under=95 > /dev/null \
+		|| { echo "make: 95 % of lines and branches are to be tested" >&2; exit 1; })
 	$(if $(ARGS),,@$(BIN)/coverage report --include='src/perago/domain/*' --fail-under=100 \
 		|| { echo "make: every line and branch of the domain is to be tested" >&2; exit 1; })
 
@@ -61,8 +81,9 @@ types: $(VENV)/.dev
 
 layers: $(VENV)/.dev
 	@echo $(BIN)/lint-imports
-	@$(BIN)/lint-imports > $(VENV)/layers.log 2>&1 || { cat $(VENV)/layers.log; exit 1; }
-	@tail -n 2 $(VENV)/layers.log
+	@mkdir -p $(RESULTS)
+	@$(BIN)/lint-imports > $(RESULTS)/layers.txt 2>&1 || { cat $(RESULTS)/layers.txt; exit 1; }
+	@tail -n 2 $(RESULTS)/layers.txt
 
 dependencies: $(VENV)/.dev
 	$(BIN)/deptry .
@@ -71,8 +92,9 @@ format: $(VENV)/.dev ## Format and apply the safe fixes
 	$(BIN)/ruff check --fix-only --quiet $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-torture: $(VENV)/.dev servers ## Run the long crash and race tests
-	@$(BIN)/python -m pytest -m torture --hypothesis-profile=torture --timeout=0 $(ARGS)
+torture: $(VENV)/.dev servers ## Run the long crash and race tests, on all the data (an hour)
+	@$(BIN)/python -m pytest -m torture -n 2 --dist loadgroup --hypothesis-profile=torture --timeout=0 \
+		--results=$(RESULTS)/torture $(ARGS)
 
 soak: $(VENV)/.dev servers ## Watch a worker for MINUTES=20: memory, descriptors, threads
 	@$(BIN)/python -m bench.soak --minutes $(MINUTES) $(ARGS)
@@ -82,8 +104,9 @@ bench: $(VENV)/.dev ## Run the benchmarks
 
 wheel: $(VENV)/.dev ## Build the wheel into dist and look inside
 	@rm -rf dist
-	@$(BIN)/python -m build --wheel --no-isolation --outdir dist . > $(VENV)/build.log 2>&1 \
-		|| { cat $(VENV)/build.log; exit 1; }
+	@mkdir -p $(RESULTS)
+	@$(BIN)/python -m build --wheel --no-isolation --outdir dist . > $(RESULTS)/wheel.txt 2>&1 \
+		|| { cat $(RESULTS)/wheel.txt; exit 1; }
 	@$(BIN)/python -m zipfile -l dist/*.whl | grep '^perago/py\.typed ' > /dev/null \
 		|| { echo "make: the wheel lacks perago/py.typed" >&2; exit 1; }
 	@ls dist/*.whl

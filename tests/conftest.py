@@ -6,6 +6,7 @@ fails the session.
 
 import gc
 import os
+import signal
 from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -24,12 +25,11 @@ from perago.adapters.spark import DELTA, S3A, JarCache
 from perago.adapters.spark.java import find_java
 from perago.domain.errors import EnvironmentUnfitError
 from perago.settings import resolve_settings
+from tests.session_report import Figures, RequireAll, ResultFiles, Slowest
+from tests.spark_archive import JAVA_VARIABLE, java_options
 
 if TYPE_CHECKING:
     from tests.conductor_server import SharedConductor
-
-FIGURE = "figure"
-"""The name of a test's property that is shown at the end of the session."""
 
 IN_CI = bool(os.environ.get("CI"))
 
@@ -43,66 +43,32 @@ settings.register_profile(
 settings.load_profile("perago")
 
 
-class RequireAll:
-    """Fails the session if a test was skipped, and says which."""
-
-    def __init__(self) -> None:
-        self.skipped: list[str] = []
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.skipped and not hasattr(report, "wasxfail"):
-            self.skipped.append(f"{report.nodeid}: {_reason(report)}")
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.skipped:
-            self.skipped.append(f"{report.nodeid}: {_reason(report)}")
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self.skipped and session.exitstatus in {
-            pytest.ExitCode.OK,
-            pytest.ExitCode.NO_TESTS_COLLECTED,
-        }:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if not self.skipped:
-            return
-        terminalreporter.section("skipped although PERAGO_REQUIRE_ALL is set", red=True)
-        for line in dict.fromkeys(self.skipped):
-            terminalreporter.line(line)
+def _start_alike() -> None:
+    """Undo what a test would inherit from whoever started pytest, and pass on to its processes."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        # `nohup` and a shell's background jobs ignore them, and so would every process of a test.
+        if signal.getsignal(number) is signal.SIG_IGN:
+            default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, default)
+    os.umask(0o022)
+    if (options := java_options()) is not None:
+        os.environ.setdefault(JAVA_VARIABLE, options)
 
 
-class Figures:
-    """Shows what tests measured, whether they pass or fail: `record_property(FIGURE, text)`."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "call":
-            self.lines += [str(text) for name, text in report.user_properties if name == FIGURE]
-
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if self.lines:
-            terminalreporter.section("figures")
-        for line in self.lines:
-            terminalreporter.line(line)
-
-
-def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
-    match report.longrepr:
-        case (_, _, str(reason)):
-            return reason
-        case other:
-            return str(other)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--results", metavar="DIRECTORY", help="write what failed and took how long")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    _start_alike()
     on_xdist_worker = hasattr(config, "workerinput")
     if on_xdist_worker:
         return
     config.pluginmanager.register(Figures(), "perago-figures")
+    slowest = Slowest()
+    config.pluginmanager.register(slowest, "perago-slowest")
+    if directory := config.getoption("--results"):
+        config.pluginmanager.register(ResultFiles(Path(directory), slowest), "perago-results")
     if os.environ.get("PERAGO_REQUIRE_ALL"):
         config.pluginmanager.register(RequireAll(), "perago-require-all")
 

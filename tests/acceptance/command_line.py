@@ -24,11 +24,6 @@ from perago.domain.publication import Commit
 NOTES = str(Path(__file__).parent / "pipelines" / "notes.py")
 PERAGO = [sys.executable, "-m", "perago"]
 PATIENCE_SECONDS = 90
-QUICK_SPARK = {
-    f"spark.{role}.extraJavaOptions": "-XX:TieredStopAtLevel=1" for role in ("driver", "executor")
-}
-"""A Spark that compiles less: a third less work for the processor, where jobs are small and two
-tests at a time share it."""
 
 
 @dataclass(frozen=True, slots=True)

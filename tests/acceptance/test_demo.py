@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,23 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from perago.adapters.servers import ThrowawayLakeFS
-from tests.acceptance.command_line import QUICK_SPARK
 from tests.architecture.docs_blocks import ROOT
+from tests.flights_sample import write_sample
 from tests.lakefs_server import settings_of
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.slow,
-    pytest.mark.timeout(900),
-    # On one worker of pytest's: the run that two of them look at takes a minute.
-    pytest.mark.xdist_group("demo"),
-]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 # What differs from run to run: ids, times, durations, and where the home is.
 CHANGING = re.compile(
     r"run [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|run [0-9a-f]{8}|[0-9a-f]{12}"
     r"|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[\d.]+ m?s\b|\d+ m \d\d s|\S*\.perago\S*"
 )
+PIPELINE = Path(__file__).parent / "pipelines" / "flights.py"
 WRITING_STEPS = ["ingest", "clean", "join", "features", "report"]
 
 
@@ -47,7 +40,6 @@ def perago(home: Path, *arguments: str, settings: Mapping[str, str] | None = Non
         env={
             **os.environ,
             "PERAGO_HOME": str(home),
-            "PERAGO_SPARK_CONF": json.dumps(QUICK_SPARK),
             **(settings or {}),
         },
         stdout=subprocess.PIPE,
@@ -73,22 +65,12 @@ def shown_in(readme: Path) -> list[str]:
 def steps_in(lines: list[str], title: str) -> list[str]:
     """The steps of the history that is printed below a title, oldest first, retries cut off."""
     start = lines.index(title) + 2
-    rows = lines[start : lines.index("", start)]
+    return steps_of(lines[start : lines.index("", start)])
+
+
+def steps_of(rows: list[str]) -> list[str]:
+    """The steps that made the commits of a log, oldest first."""
     return [row.split()[3] for row in rows if " Run " in row][::-1]
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A demo on the embedded store: its home, and what it printed."""
-
-    home: Path
-    lines: list[str]
-
-
-@pytest.fixture(scope="module")
-def embedded(tmp_path_factory: pytest.TempPathFactory) -> Shown:
-    home = tmp_path_factory.mktemp("embedded") / ".perago"
-    return Shown(home, demo(home))
 
 
 def tables_in(directory: Path) -> dict[str, pa.Table]:
@@ -101,10 +83,11 @@ def tables_in(directory: Path) -> dict[str, pa.Table]:
     return tables
 
 
-def test_the_demo_prints_what_the_readme_shows_and_a_second_run_makes_no_commit(
-    embedded: Shown,
-) -> None:
-    home, first = embedded.home, embedded.lines
+def test_the_demo_on_all_the_data(tmp_path: Path) -> None:
+    """One test for three runs, for each takes half a minute: the first, a second, and a crash."""
+    home = tmp_path / "first" / ".perago"
+
+    first = demo(home)
 
     printed = [blur(line) for line in first]
     for readme in sorted(ROOT.glob("README*.md")):
@@ -119,30 +102,35 @@ def test_the_demo_prints_what_the_readme_shows_and_a_second_run_makes_no_commit(
     assert "nothing changed: no commit" in second
     assert steps_in(second, "history of flights@main") == WRITING_STEPS
 
+    crash = demo(tmp_path / "crash" / ".perago", "--crash")
 
-def test_a_crash_between_publication_and_report_leaves_one_commit_per_step(tmp_path: Path) -> None:
-    printed = demo(tmp_path / ".perago", "--crash")
-
-    assert any("an executor died in features" in line for line in printed)
-    assert steps_in(printed, "history of flights-crash@main") == WRITING_STEPS
-    story = " ".join(printed[printed.index("the crash") :])
+    assert any("an executor died in features" in line for line in crash)
+    assert steps_in(crash, "history of flights-crash@main") == WRITING_STEPS
+    story = " ".join(crash[crash.index("the crash") :])
     assert "replaced it" in story
     assert "The history is linear: 5 commits" in story
 
 
 @pytest.mark.lakefs
+@pytest.mark.parametrize("data", ["sample", pytest.param("all", marks=pytest.mark.torture)])
 def test_the_same_pipeline_on_lakefs_makes_the_same_tables(
-    embedded: Shown, lakefs_server: ThrowawayLakeFS, tmp_path: Path
+    lakefs_server: ThrowawayLakeFS, tmp_path: Path, data: str
 ) -> None:
-    home, cache = tmp_path / ".perago", str(tmp_path / "cache")
-    settings = {**settings_of(lakefs_server), "PERAGO_CACHE_DIRECTORY": cache}
-    # Not the demo: that is on the embedded store, whatever is set.
-    perago(home, "run", "examples.flights.pipeline", "--repo", "flights", settings=settings)
-    log = perago(home, "store", "log", "flights", settings=settings)
-    assert [line.split()[3] for line in log if " Run " in line][::-1] == WRITING_STEPS
+    search = [str(ROOT), *([str(write_sample(tmp_path / "sample"))] if data == "sample" else [])]
+    everywhere = {"PYTHONPATH": os.pathsep.join(search[::-1])}
+    places = {
+        "embedded": everywhere,
+        "lakefs": everywhere
+        | settings_of(lakefs_server)
+        | {"PERAGO_CACHE_DIRECTORY": str(tmp_path / "cache")},
+    }
+    for place, settings in places.items():
+        home = tmp_path / f"home of {place}"
+        perago(home, "run", str(PIPELINE), "--repo", "flights", settings=settings)
+        log = perago(home, "store", "log", "flights", settings=settings)
+        assert steps_of(log) == [f"{step}_flights" for step in WRITING_STEPS]
+        perago(home, "store", "export", "flights", str(tmp_path / place), settings=settings)
 
-    perago(embedded.home, "store", "export", "flights", str(tmp_path / "embedded"))
-    perago(home, "store", "export", "flights", str(tmp_path / "lakefs"), settings=settings)
     ours, theirs = tables_in(tmp_path / "embedded"), tables_in(tmp_path / "lakefs")
     assert ours.keys() == theirs.keys()
     assert len(ours) > 10

@@ -1,6 +1,7 @@
-"""The rules of `tests/conftest.py`: what is deselected, and when a skip is a failure."""
+"""The rules of every session: what is deselected, when a skip fails it, and how long tests take."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,27 @@ def test_skipped():
 @pytest.mark.xfail(reason="known")
 def test_known_failure():
     assert False
+"""
+
+PROJECT = Path(__file__).parents[2]
+
+SLEEPERS = """
+import time
+import pytest
+
+@pytest.fixture
+def slow():
+    time.sleep(0.6)
+
+def test_that_sleeps(slow):
+    time.sleep(0.6)
+
+@pytest.mark.torture
+def test_that_may_sleep():
+    time.sleep(1.2)
+
+def test_that_fails():
+    assert "this" == "that"
 """
 
 SKIPPED_MODULE = """
@@ -51,7 +73,8 @@ def run(suite: Path, *arguments: str, **environment: str) -> subprocess.Complete
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
         cwd=suite,
-        env=clean | environment,
+        # The suite's conftest is a copy of ours, and imports what ours does.
+        env=clean | {"PYTHONPATH": str(PROJECT)} | environment,
         capture_output=True,
         text=True,
         check=False,
@@ -106,3 +129,52 @@ def test_lakefs_tests_are_skipped_with_a_reason_without_a_server(suite: Path) ->
     answer = run(suite, "-rs")
     assert "needs a lakeFS server" in answer.stdout
     assert "1 skipped" in answer.stdout
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_test_that_takes_too_long_fails_the_session_unless_it_is_torture(
+    suite: Path, workers: str
+) -> None:
+    (suite / "test_suite.py").write_text(SLEEPERS)
+    chosen = ["-n", workers, "-m", "torture or not torture", "-k", "sleep"]
+
+    patient = run(suite, *chosen, TEST_SECONDS="60")
+    strict = run(suite, *chosen, TEST_SECONDS="1")
+
+    assert patient.returncode == pytest.ExitCode.OK, patient.stdout
+    assert "slowest 20 tests" in patient.stdout
+    assert strict.returncode == pytest.ExitCode.TESTS_FAILED, strict.stdout
+    assert "1 s, not 1: test_suite.py::test_that_sleeps" in strict.stdout
+    assert "not 1: test_suite.py::test_that_may_sleep" not in strict.stdout
+
+
+def test_what_failed_and_how_long_tests_took_is_kept_in_files(suite: Path, tmp_path: Path) -> None:
+    (suite / "test_suite.py").write_text(SLEEPERS)
+    results = tmp_path / "results"
+
+    run(suite, "-n", "2", f"--results={results}")
+
+    failed = (results / "failed.txt").read_text()
+    assert "test_suite.py::test_that_fails (call)" in failed
+    assert "'this' == 'that'" in failed
+    names = [line.split("\t")[1] for line in (results / "seconds.txt").read_text().splitlines()]
+    assert names == ["test_suite.py::test_that_sleeps", "test_suite.py::test_that_fails"]
+
+
+def test_signals_that_a_background_job_ignores_reach_what_tests_start(suite: Path) -> None:
+    (suite / "test_suite.py").write_text(
+        "import os, signal, subprocess, sys\n\n"
+        "def test_child():\n"
+        "    code = 'import signal; print(signal.getsignal(signal.SIGINT).__name__)'\n"
+        "    said = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)\n"
+        "    assert said.stdout == 'default_int_handler\\n'\n"
+        "    assert os.umask(0o022) == 0o022\n"
+    )
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN), os.umask(0o077)
+    try:
+        answer = run(suite, "-n", "1")
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+        os.umask(before[1])
+
+    assert answer.returncode == pytest.ExitCode.OK, answer.stdout

@@ -6,7 +6,6 @@ The same holds as for files: after Conductor's own retry the workflow completes,
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,6 @@ from perago.adapters.servers import ThrowawayLakeFS
 from perago.domain.attempt import AttemptStatus
 from perago.domain.ids import BranchName
 from perago.ports import Failpoint
-from tests.acceptance.command_line import QUICK_SPARK
 from tests.acceptance.workers.aftermath import (
     assert_each_was_killed_and_completed,
     assert_leftovers_are_collectable,
@@ -85,7 +83,6 @@ def start_worker(site: Site, s3a_jars: list[Path]) -> StartWorker:
         "PERAGO_SPARK_JARS": ",".join(map(str, s3a_jars)),
         "PERAGO_SPARK_MASTER": "local[2]",
         "PERAGO_SPARK_MEMORY_MB": "1024",
-        "PERAGO_SPARK_CONF": json.dumps(QUICK_SPARK),
     }
 
     def start(executors: int, *, home: str = "home", failpoints: str = "") -> WorkerProcess:

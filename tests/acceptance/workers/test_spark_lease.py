@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 
 import pytest
 
 from perago.domain.attempt import AttemptStatus
-from tests.acceptance.command_line import QUICK_SPARK
 from tests.acceptance.workers.processes import processes_of_site, wait_until
 from tests.acceptance.workers.site import Site
 
@@ -35,8 +33,7 @@ def grows(file: Path) -> bool:
 def test_a_spark_job_ends_with_the_lease_of_its_attempt(site: Site, tmp_path: Path) -> None:
     site.register("crunching")
     witness = tmp_path / "witness"
-    quick = {"PERAGO_SPARK_CONF": json.dumps(QUICK_SPARK)}
-    with site.worker(module="crunching", **quick) as worker:
+    with site.worker(module="crunching") as worker:
         workflow = site.start("crunch", "lost", {"witness": str(witness)})
         wait_until(witness.exists, "the job runs")
 

@@ -15,7 +15,7 @@ from perago.domain.attempt import AttemptStatus
 from perago.domain.ids import WorkflowId
 from tests.acceptance.workers.processes import processes_of_site, wait_until
 from tests.acceptance.workers.site import Site
-from tests.conftest import FIGURE
+from tests.session_report import FIGURE
 
 pytestmark = [pytest.mark.conductor, pytest.mark.lakefs, pytest.mark.timeout(900)]
 

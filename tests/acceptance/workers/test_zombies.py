@@ -17,7 +17,7 @@ from perago.domain.ids import BranchName
 from perago.ports import Failpoint
 from tests.acceptance.workers.moments import APART, MERGE, RESETS, Moment, rules, wait_until_stopped
 from tests.acceptance.workers.site import Site
-from tests.conftest import FIGURE
+from tests.session_report import FIGURE
 
 pytestmark = [pytest.mark.conductor, pytest.mark.lakefs, pytest.mark.timeout(900)]
 

@@ -26,9 +26,9 @@ from perago.domain.publication import Commit
 from perago.domain.workflow import PolledTask
 from perago.ports import Failpoint
 from perago.testing import FakeClock, MemoryOrchestrator
-from tests.conftest import FIGURE
 from tests.integration.lakefs.attempts import Attempted, Edit, edit, run_attempt
 from tests.lakefs_server import connection_to
+from tests.session_report import FIGURE
 
 pytestmark = pytest.mark.lakefs
 

@@ -12,25 +12,14 @@ import shutil
 from dataclasses import dataclass
 
 from perago.adapters.servers.answers import ask_server
-from perago.adapters.servers.conductor_program import ConductorProgram
+from perago.adapters.servers.conductor_program import CONDUCTOR_PROPERTIES, ConductorProgram
 from perago.adapters.servers.local_server import Invocation, LocalServer
-from perago.adapters.servers.processes import LOOPBACK
 from perago.adapters.servers.states import ServerState
 from perago.domain.errors import EnvironmentUnfitError
 
 _DATABASE_OPTIONS = "busy_timeout=15000&journal_mode=WAL&synchronous=NORMAL"
 """The server's own choice, and no wait for the disk at every commit: a killed server loses nothing,
 a power failure the last moments."""
-
-_PROPERTIES = {
-    # Not the files of a Spring project that happens to be the working directory.
-    "spring.config.location": "classpath:/",
-    "server.address": LOOPBACK,
-    # Clients of language models: they look for keys, and make directories for payloads.
-    "conductor.integrations.ai.enabled": "false",
-    # What tells this server from another one on the same port.
-    "management.info.env.enabled": "true",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +39,7 @@ class ConductorServer(LocalServer[ConductorProgram, ConductorState]):
 
     name = "conductor"
     title = "Conductor"
-    start_seconds = 300.0  # 20 on an idle machine, 150 seen on one with ten times its load
+    start_seconds = 300.0  # 10 on an idle machine, 150 seen on one with ten times its load
     stop_seconds = 35.0  # Spring itself gives calls under way 30 seconds
     port_taken = "was already in use"
     _state_kind = ConductorState
@@ -69,7 +58,7 @@ class ConductorServer(LocalServer[ConductorProgram, ConductorState]):
         # A killed server leaves what it unpacked.
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(mode=0o700)
-        properties = _PROPERTIES | {
+        properties = CONDUCTOR_PROPERTIES | {
             "server.port": str(state.port),
             "spring.datasource.url": f"jdbc:sqlite:{database}?{_DATABASE_OPTIONS}",
             "info.instance": state.instance,
@@ -81,8 +70,7 @@ class ConductorServer(LocalServer[ConductorProgram, ConductorState]):
             f"-XX:ErrorFile={self.directory / 'java-crash.log'}",
             f"-Djava.io.tmpdir={scratch}",
             f"-Duser.home={self.directory}",
-            "-jar",
-            str(program.jar.path),
+            *program.launch,
             *(f"--{name}={value}" for name, value in properties.items()),
         ]
         return Invocation(command=command)

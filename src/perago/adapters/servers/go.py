@@ -67,11 +67,21 @@ class GoBuild:
         # Inside the module, so that its own replacements and checksums apply.
         source = self._source_directory(answer)
         made = self.scratch / program.name
-        label = f"-X {program.version_variable}={program.version}"
+        label = f"-s -w -X {program.version_variable}={program.version}"
         cores = os.cpu_count() or 1
         minutes = max(1, round(8 / cores))
         self._run(
-            ["build", "-buildvcs=false", "-ldflags", label, "-o", str(made), program.package],
+            [
+                "build",
+                "-buildvcs=false",
+                # Nobody debugs it: without what a debugger needs, a tenth less to compile.
+                "-gcflags=all=-dwarf=false",
+                "-ldflags",
+                label,
+                "-o",
+                str(made),
+                program.package,
+            ],
             source,
             f"compiling {program} (once; about {minutes} min on {cores} cores) …",
         )
