@@ -12,13 +12,22 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perago.adapters.file_lock import hold_file_lock
 from perago.adapters.localfs.java import JavaInstallation
+from perago.adapters.spark import DELTA, S3A, JarCache
+from perago.adapters.spark.delta import add_delta_conf
 from perago.adapters.spark.java import find_java
+from perago.adapters.spark.s3a import S3A_CONF
 from perago.domain.errors import EnvironmentUnfitError
+from perago.settings import resolve_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 JAVA_VARIABLE = "JDK_JAVA_OPTIONS"
 """Read by every `java`, also by those that Spark starts on its own machines."""
@@ -76,34 +85,41 @@ def make_archive() -> None:
 
 def _use_spark(files: Path) -> None:
     """Do a little of all that tests do, and wait until the JVM has ended and written its file."""
-    from pyspark.sql import SparkSession, Window
-    from pyspark.sql import functions as f
+    from pyspark.sql import SparkSession
 
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.catalogImplementation", "in-memory")
-        .getOrCreate()
-    )
+    builder = SparkSession.builder.master("local[2]")
+    conf = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.local.dir": str(files),
+    }
+    jars = JarCache(resolve_settings().settings.cache_directory / "spark")
+    s3a, delta = jars.find(S3A), jars.find(DELTA)
+    conf["spark.jars"] = ",".join(map(str, [*(s3a or ()), *(delta or ())]))
+    if s3a:
+        conf |= S3A_CONF | {
+            # Nobody is there: what S3A loads before it finds that out is all that matters.
+            "spark.hadoop.fs.s3a.endpoint": "http://127.0.0.1:9",
+            "spark.hadoop.fs.s3a.access.key": "nobody",
+            "spark.hadoop.fs.s3a.secret.key": "nothing",
+            "spark.hadoop.fs.s3a.attempts.maximum": "1",
+            "spark.hadoop.fs.s3a.retry.limit": "0",
+        }
+    if delta:
+        conf = add_delta_conf(conf, small_tasks=2)
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    rows = spark.range(2_000).withColumn("key", f.col("id") % 7).withColumn("text", f.lit("a,b"))
-    rows.write.partitionBy("key").parquet(str(files / "parquet"))
-    rows.write.option("header", "true").csv(str(files / "csv"))
-    read = spark.read.option("header", "true").csv(str(files / "csv"), inferSchema=True)
-    keys = spark.createDataFrame([(0, "zero"), (1, "one")], "key long, name string")
-    window = Window.partitionBy("name").orderBy("id")
-    joined = read.join(keys, "key").withColumn("rank", f.rank().over(window))
-    grouped = joined.groupBy("name").agg(
-        f.avg("rank"), f.count("*"), f.percentile("id", f.lit(0.9))
-    )
-    assert grouped.count() == 2
-    assert spark.read.parquet(str(files / "parquet")).where("key = 3").count() > 0
-    double = f.udf(lambda number: 2 * number, "long")
-    assert rows.select(double("id")).limit(3).collect()[-1][0] == 4
-    rows.createOrReplaceTempView("rows")
-    assert spark.sql("select max(id) from rows").collect()[0][0] == 1_999
+    _use_files(spark, files)
+    if delta:
+        _use_delta(spark, str(files / "table"))
+    if s3a:
+        with suppress(Exception):
+            spark.read.parquet("s3a://nowhere/main/t")
     gateway = spark.sparkContext._gateway
     assert gateway is not None
     process = gateway.proc
@@ -111,6 +127,38 @@ def _use_spark(files: Path) -> None:
     # The JVM ends when nobody writes to it any more.
     process.stdin.close()
     process.wait()
+
+
+def _use_files(spark: SparkSession, files: Path) -> None:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives it
+
+    rows = spark.range(2_000).withColumn("key", F.col("id") % 7).withColumn("text", F.lit("a,b"))
+    rows.write.partitionBy("key").parquet(str(files / "parquet"))
+    rows.write.option("header", "true").csv(str(files / "csv"))
+    read = spark.read.option("header", "true").csv(str(files / "csv"), inferSchema=True)
+    keys = spark.createDataFrame([(0, "zero"), (1, "one")], "key long, name string")
+    ranked = F.rank().over(Window.partitionBy("name").orderBy("id"))
+    joined = read.join(keys, "key").withColumn("rank", ranked)
+    high = F.percentile("id", F.lit(0.9))
+    assert joined.groupBy("name").agg(F.avg("rank"), F.count("*"), high).count() == 2
+    assert spark.read.parquet(str(files / "parquet")).where("key = 3").count() > 0
+    double = F.udf(lambda number: 2 * number, "long")
+    assert rows.select(double("id")).limit(3).collect()[-1][0] == 4
+    rows.createOrReplaceTempView("rows")
+    assert spark.sql("select max(id) from rows").collect()[0][0] == 1_999
+
+
+def _use_delta(spark: SparkSession, table: str) -> None:
+    for mode in ("overwrite", "append", "overwrite"):
+        spark.range(9).selectExpr("id", "id % 3 AS m").write.format("delta").mode(mode).save(table)
+    spark.sql(
+        f"MERGE INTO delta.`{table}` AS t USING (SELECT 1L AS id, 7L AS m) AS s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    spark.sql(f"DELETE FROM delta.`{table}` WHERE id < 1")
+    assert spark.read.format("delta").option("versionAsOf", 1).load(table).count() == 18
+    assert spark.read.format("delta").load(table).count() == 8
 
 
 if __name__ == "__main__":
