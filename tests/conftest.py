@@ -31,6 +31,9 @@ from tests.spark_archive import JAVA_VARIABLE, java_options
 if TYPE_CHECKING:
     from tests.conductor_server import SharedConductor
 
+ONE_JVM = frozenset({"spark", "direct", "connect"})
+"""Folders of tests with a warm Spark of their own, which takes long to get warm."""
+
 IN_CI = bool(os.environ.get("CI"))
 
 # No deadlines: a slow machine is not a bug. CI repeats the same examples on every run.
@@ -74,8 +77,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Forgive pyspark its sockets, and leave out the torture tests unless -m speaks of them."""
+    """Share JVMs, forgive pyspark its sockets, and leave out torture unless -m speaks of it."""
     for item in items:
+        # A folder that shares a JVM does so within one of pytest's processes.
+        if item.path.parent.name in ONE_JVM and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
         if item.get_closest_marker("spark"):
             # pyspark leaves the sockets over which it fetches results to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))

@@ -14,7 +14,12 @@ from bench.transfer.server import start_server
 from examples.flights.source import open_table
 from perago.adapters.servers import Binary
 
-pytestmark = [pytest.mark.lakefs, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.lakefs,
+    pytest.mark.spark,
+    pytest.mark.torture,
+    pytest.mark.timeout(900),
+]
 
 ROWS = 2000
 

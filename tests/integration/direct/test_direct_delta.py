@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -160,6 +161,26 @@ def lake(
         yield lake
 
 
+@dataclass(frozen=True, slots=True)
+class History:
+    """A table that was changed in every way, each in a commit of its own."""
+
+    lake: DirectLake
+    commits: list[CommitId]
+
+
+@pytest.fixture(scope="module")
+def history(
+    lakefs_server: ThrowawayLakeFS,
+    tables: LocalSparkSessions,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[History]:
+    with open_lake(lakefs_server, tables, tmp_path_factory.mktemp("history")) as lake:
+        lake.put({"out/note": b"x"})
+        acts = ("create", "append", "one partition", "overwrite", "merge")
+        yield History(lake, publish(lake, *acts))
+
+
 @contextmanager
 def looking_at(
     lake: DirectLake, ref: CommitId, staging: BranchName | None = None
@@ -196,8 +217,8 @@ def assert_a_merge_is_read_back(lake: DirectLake) -> None:
             assert ids(ws) == expected
 
 
-def test_every_commit_reads_as_it_was_once_the_branches_are_gone(lake: DirectLake) -> None:
-    commits = publish(lake, "create", "append", "one partition", "overwrite", "merge")
+def test_every_commit_reads_as_it_was_once_the_branches_are_gone(history: History) -> None:
+    lake, commits = history.lake, history.commits
     assert [one.name for one in lake.store.branches(lake.repository, hidden=True)] == [MAIN]
 
     for commit, expected in zip(
@@ -223,6 +244,33 @@ def test_every_commit_reads_as_it_was_once_the_branches_are_gone(lake: DirectLak
     assert {name.partition(".")[2] for name in log} == {"json", "crc", "checkpoint.parquet", ""}
     assert [name for name in log if "." not in name] == ["_delta_log/_last_checkpoint"]
     assert all(name.endswith(".parquet") for name in names if name not in log)
+
+
+def test_guardrails_on_spark_and_on_the_files_agree(history: History, tmp_path: Path) -> None:
+    lake, commit = history.lake, history.commits[-1]
+    for name in lake.files(commit, "out/"):
+        place = tmp_path / "copy" / name.removeprefix("out/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(lake.read(commit, name))
+    here, there = LocalGuardrailEvaluator(), SparkGuardrailEvaluator()
+    holds: list[Guardrail] = [
+        require_rows("t", min=7, max=7),
+        require_unique("t", ["id"]),
+        require_schema("t", "id BIGINT, third BIGINT"),
+    ]
+    broken: list[Guardrail] = [
+        require_rows("t", max=6),
+        require_unique("t", ["third"]),
+        require_rows("t/third=1"),
+    ]
+    with looking_at(lake, commit) as ws:
+        assert there.violations(holds, ws) == here.violations(holds, tmp_path / "copy") == []
+        found = there.violations(broken, ws)
+    assert len(found) == len(broken)
+    expected = here.violations(broken, tmp_path / "copy")
+    assert [text.partition(", such as ")[0] for text in found] == [
+        text.partition(", such as ")[0] for text in expected
+    ]
 
 
 def test_the_files_of_another_format_are_written_as_before(lake: DirectLake) -> None:
@@ -272,33 +320,6 @@ def test_two_branches_that_wrote_one_table_do_not_merge(lake: DirectLake) -> Non
         assert ids(ws) == list(range(12))
     for branch in branches:
         lake.store.delete_branch(lake.repository, branch)
-
-
-def test_guardrails_on_spark_and_on_the_files_agree(lake: DirectLake, tmp_path: Path) -> None:
-    commit = publish(lake, "create", "append", "one partition", "overwrite", "merge")[-1]
-    for name in lake.files(commit, "out/"):
-        place = tmp_path / "copy" / name.removeprefix("out/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(lake.read(commit, name))
-    here, there = LocalGuardrailEvaluator(), SparkGuardrailEvaluator()
-    holds: list[Guardrail] = [
-        require_rows("t", min=7, max=7),
-        require_unique("t", ["id"]),
-        require_schema("t", "id BIGINT, third BIGINT"),
-    ]
-    broken: list[Guardrail] = [
-        require_rows("t", max=6),
-        require_unique("t", ["third"]),
-        require_rows("t/third=1"),
-    ]
-    with looking_at(lake, commit) as ws:
-        assert there.violations(holds, ws) == here.violations(holds, tmp_path / "copy") == []
-        found = there.violations(broken, ws)
-    assert len(found) == len(broken)
-    expected = here.violations(broken, tmp_path / "copy")
-    assert [text.partition(", such as ")[0] for text in found] == [
-        text.partition(", such as ")[0] for text in expected
-    ]
 
 
 def test_a_table_is_written_from_both_kinds_of_workspace(lake: DirectLake) -> None:
