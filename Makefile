@@ -4,6 +4,7 @@
 #   make test ARGS="-k publish"             any of pytest's options
 #   make test WORKERS=2                     fewer tests side by side
 #   make soak MINUTES=2                     another length
+#   make mutants SEED=2 COUNT=20 ARGS=--all other defects, and the survivors on all of `make test`
 #   make lock UPGRADE=1                     newest versions instead of the locked ones
 
 # Candidates, first fit: Perago runs on 3.11 to 3.13.
@@ -12,6 +13,8 @@ PYTHON ?= python3 python3.13 python3.12 python3.11
 WORKERS ?= 4
 ARGS ?=
 MINUTES ?= 20
+COUNT ?= 60
+SEED ?= 1
 UPGRADE ?=
 
 VENV := .venv
@@ -26,7 +29,7 @@ FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo setup servers lakefs conductor jars spark-archive quick test check lint types layers \
-	dependencies format torture soak bench wheel lock clean distclean
+	dependencies format torture soak mutants bench wheel lock clean distclean
 
 help: ## List these targets
 	@echo "Perago: typed Python worker runtime that makes data tasks safe"
@@ -50,7 +53,8 @@ lakefs conductor: $(VENV)/.dev
 jars: $(VENV)/.dev
 	@PERAGO_SPARK_TABLES=delta $(BIN)/perago jars || { $(GO_ON); }
 
-spark-archive: $(VENV)/.dev
+# After the jars, whose classes it holds, too.
+spark-archive: jars
 	@$(BIN)/python -m tests.spark_archive || { $(GO_ON); }
 
 quick: $(VENV)/.dev ## Run the tests that need no server and no Java (3 minutes)
@@ -98,6 +102,9 @@ torture: $(VENV)/.dev servers ## Run the long crash and race tests, on all the d
 
 soak: $(VENV)/.dev servers ## Watch a worker for MINUTES=20: memory, descriptors, threads
 	@$(BIN)/python -m bench.soak --minutes $(MINUTES) $(ARGS)
+
+mutants: $(VENV)/.dev ## Plant COUNT=60 defects, one at a time, and see whether `make quick` finds them
+	@$(BIN)/python -m tests.mutants --count $(COUNT) --seed $(SEED) $(ARGS)
 
 bench: $(VENV)/.dev ## Run the benchmarks
 	@$(BIN)/python -m bench $(ARGS)

@@ -7,6 +7,7 @@ fails the session.
 import gc
 import os
 import signal
+import sys
 from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -54,6 +55,9 @@ def _start_alike() -> None:
             default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
             signal.signal(number, default)
     os.umask(0o022)
+    # Where it is set, each of a thousand processes compiles all of Perago again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if (options := java_options()) is not None:
         os.environ.setdefault(JAVA_VARIABLE, options)
 

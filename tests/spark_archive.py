@@ -1,8 +1,9 @@
 """An archive of Spark's classes, so that each JVM of the tests need not load and check them anew.
 
 `make test` makes it first (`python -m tests.spark_archive`): Java's class-data sharing, which takes
-a session's start and a small job from 12 s of processor time to 7 s. It holds for one Java and one
-installation of pyspark, so it is kept beside the latter, in the virtual environment.
+a session's start and a small job from 12 s of processor time to 7 s. It holds for one Java, one
+set of jars and one installation of pyspark, so it is kept beside the latter, in the virtual
+environment.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from perago.adapters.file_lock import hold_file_lock
 from perago.adapters.localfs.java import JavaInstallation
-from perago.adapters.spark import DELTA, S3A, JarCache
+from perago.adapters.spark import DELTA, S3A, JarCache, JarSet
 from perago.adapters.spark.delta import add_delta_conf
 from perago.adapters.spark.java import find_java
 from perago.adapters.spark.s3a import S3A_CONF
@@ -49,9 +50,15 @@ def java_options() -> str | None:
 
 def _place(java: JavaInstallation) -> Path:
     release = java.home / "release"
-    told = release.read_bytes() if release.is_file() else str(java.version).encode()
-    key = hashlib.sha256(told + str(java.home.resolve()).encode()).hexdigest()[:12]
+    told = release.read_text() if release.is_file() else str(java.version)
+    held = [told, java.home.resolve(), *_jars_in_cache(S3A), *_jars_in_cache(DELTA)]
+    key = hashlib.sha256("\n".join(map(str, held)).encode()).hexdigest()[:12]
     return Path(sys.prefix) / f"spark-{version('pyspark')}-{key}.jsa"
+
+
+def _jars_in_cache(jars: JarSet) -> list[Path]:
+    """The jars of a set, or none: the archive is made without them where they could not be got."""
+    return JarCache(resolve_settings().settings.cache_directory / "spark").find(jars) or []
 
 
 def make_archive() -> None:
@@ -61,7 +68,7 @@ def make_archive() -> None:
     with hold_file_lock(place.with_suffix(".lock")):
         if place.is_file():
             return
-        print("archiving Spark's classes (once; about half a minute) …", flush=True)  # noqa: T201
+        print("archiving Spark's classes (once; about half a minute) …", flush=True)
         with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
             made = Path(scratch) / "made.jsa"
             options = [*_QUICK, f'"-XX:ArchiveClassesAtExit={made}"']
@@ -96,9 +103,8 @@ def _use_spark(files: Path) -> None:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.local.dir": str(files),
     }
-    jars = JarCache(resolve_settings().settings.cache_directory / "spark")
-    s3a, delta = jars.find(S3A), jars.find(DELTA)
-    conf["spark.jars"] = ",".join(map(str, [*(s3a or ()), *(delta or ())]))
+    s3a, delta = _jars_in_cache(S3A), _jars_in_cache(DELTA)
+    conf["spark.jars"] = ",".join(map(str, s3a + delta))
     if s3a:
         conf |= S3A_CONF | {
             # Nobody is there: what S3A loads before it finds that out is all that matters.

@@ -122,7 +122,7 @@ def _refuse_unpublishable(change: ObjectChange, prefix: Prefix) -> None:
             path=path,
             hint="leave it as it is: no task sees it, and none may change it",
         )
-    reason = _explain_unusable(prefix.relative(path), change.size)
+    reason = _explain_unusable(change, prefix)
     if change.kind is not ChangeKind.REMOVED and reason is not None:
         raise UnpublishableFileError(
             f"the body wrote {path!r}, which no task could check out again: {reason}",
@@ -151,11 +151,13 @@ def _refuse_file_above(path: ObjectPath, above: list[ObjectPath]) -> None:
         above.append(path)
 
 
-def _explain_unusable(relative: str, size: int) -> str | None:
-    if not relative and size == 0:
-        return None  # the marker of the prefix itself
-    if relative.endswith("/") and size > 0:
-        return "its name ends in '/' but it has content"
+def _explain_unusable(change: ObjectChange, prefix: Prefix) -> str | None:
+    relative = prefix.relative(change.path)
+    if change.path.endswith("/"):
+        if change.size > 0:
+            return "its name ends in '/' but it has content"
+        if not relative:
+            return None  # the marker of the prefix itself
     return explain_unsafe_path(relative.removesuffix("/"))
 
 
