@@ -78,8 +78,7 @@ class Slowest:
         self.torture: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        # xdist names a test's group after its name.
-        name = report.nodeid.partition("@")[0]
+        name = _name(report)
         self.seconds[name] += report.duration
         if "torture" in report.keywords:
             self.torture.add(name)
@@ -123,7 +122,7 @@ class ResultFiles:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self.failed.append(f"{report.nodeid} ({report.when})\n{report.longreprtext}\n")
+            self.failed.append(f"{_name(report)} ({report.when})\n{report.longreprtext}\n")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -140,6 +139,12 @@ def _fail(session: pytest.Session) -> None:
     """Turn a session that passed, or found nothing to run, into one that failed."""
     if session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _name(report: pytest.TestReport) -> str:
+    """The test's name; xdist writes the group behind it."""
+    name, _, group = report.nodeid.rpartition("@")
+    return name if name and "]" not in group else report.nodeid
 
 
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:

@@ -102,6 +102,7 @@ def _use_spark(files: Path) -> None:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.local.dir": str(files),
+        "spark.sql.warehouse.dir": str(files / "warehouse"),
     }
     s3a, delta = _jars_in_cache(S3A), _jars_in_cache(DELTA)
     conf["spark.jars"] = ",".join(map(str, s3a + delta))

@@ -34,7 +34,10 @@ def mark() -> str:
 
 @pytest.fixture
 def target(tmp_path: Path, mark: str) -> str:
-    """The notes pipelines under names that no other test has."""
+    """The notes pipelines under names that no other test has.
+
+    The tests' repositories have such names, too: one run at a time may write a branch of one.
+    """
     text = Path(NOTES).read_text(encoding="utf-8")
     for name in ("write", "shout", "notes", "gated"):
         text = text.replace(f'task("{name}"', f'task("{name}_{mark}"')
@@ -144,7 +147,7 @@ def test_ctrl_c_stops_the_following_and_not_the_run(
 ) -> None:
     gate = tmp_path / "gate"
     with worker(perago, target):
-        arguments = ("run", f"{target}:notes", "--param", f"gate={gate}")
+        arguments = ("run", f"{target}:notes", "--param", f"gate={gate}", "--repo", mark)
         with perago.start(*arguments) as following:
             following.wait_for("at the gate")
             following.signal(signal.SIGINT)
@@ -166,7 +169,7 @@ def test_ctrl_c_stops_the_following_and_not_the_run(
 def test_a_detached_run_waits_for_a_worker_and_a_person(
     perago: CommandLine, target: str, mark: str
 ) -> None:
-    detached = perago("run", f"{target}:gated", "--register", "--detach")
+    detached = perago("run", f"{target}:gated", "--register", "--detach", "--repo", mark)
     run = detached.out.strip()
     assert (detached.code, len(run.split())) == (0, 1)
 
@@ -188,10 +191,12 @@ def test_a_detached_run_waits_for_a_worker_and_a_person(
     assert run[:8] in runs.out, runs
 
 
-def test_a_run_that_nobody_serves_can_be_cancelled(perago: CommandLine, target: str) -> None:
-    run = perago("run", f"{target}:notes", "--register", "--detach").out.strip()
+def test_a_run_that_nobody_serves_can_be_cancelled(
+    perago: CommandLine, target: str, mark: str
+) -> None:
+    run = perago("run", f"{target}:notes", "--register", "--detach", "--repo", mark).out.strip()
 
-    second = perago("run", f"{target}:notes", "--detach")
+    second = perago("run", f"{target}:notes", "--detach", "--repo", mark)
     cancelled = perago("cancel", run, "--reason", "enough")
     over = perago("run", f"{target}:notes", "--continue", run)
 

@@ -29,6 +29,16 @@ def test_known_failure():
 
 PROJECT = Path(__file__).parents[2]
 
+GROUPED = """
+import pytest
+
+@pytest.mark.xdist_group("all in one process")
+@pytest.mark.parametrize("number", range(8))
+def test_of_a_group(number, worker_id):
+    with open("processes.txt", "a") as file:
+        print(worker_id, file=file)
+"""
+
 SLEEPERS = """
 import time
 import pytest
@@ -146,6 +156,17 @@ def test_a_test_that_takes_too_long_fails_the_session_unless_it_is_torture(
     assert strict.returncode == pytest.ExitCode.TESTS_FAILED, strict.stdout
     assert "1 s, not 1: test_suite.py::test_that_sleeps" in strict.stdout
     assert "not 1: test_suite.py::test_that_may_sleep" not in strict.stdout
+
+
+def test_the_tests_of_a_group_run_in_one_process(suite: Path) -> None:
+    (suite / "test_suite.py").write_text(GROUPED)
+
+    answer = run(suite, "-n", "2", "--dist", "loadgroup")
+
+    assert answer.returncode == pytest.ExitCode.OK, answer.stdout
+    processes = (suite / "processes.txt").read_text().split()
+    assert len(processes) == 8
+    assert len(set(processes)) == 1
 
 
 def test_what_failed_and_how_long_tests_took_is_kept_in_files(suite: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from perago.adapters.spark import LocalSparkLease, LocalSparkSessions, SparkSett
 from perago.domain.errors import EnvironmentUnfitError
 from perago.domain.ids import ExecutionId
 from tests.integration.spark.conftest import QUICK, Lease, an_attempt
+from tests.spark_archive import JAVA_VARIABLE
 
 pytestmark = pytest.mark.spark
 
@@ -248,7 +249,11 @@ def test_the_jvm_has_its_own_log_and_ends_with_a_killed_parent(
     tmp_path: Path, project_root: Path
 ) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", EXECUTOR, str(tmp_path)], cwd=project_root, stdout=subprocess.PIPE
+        [sys.executable, "-c", EXECUTOR, str(tmp_path)],
+        cwd=project_root,
+        # Java says which options it got from the environment, and the tests give it some.
+        env={name: value for name, value in os.environ.items() if name != JAVA_VARIABLE},
+        stdout=subprocess.PIPE,
     ) as executor:
         assert executor.stdout is not None
         jvm = int(executor.stdout.readline())
