@@ -80,6 +80,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(RequireAll(), "perago-require-all")
 
 
+# First, for xdist reads the groups in this hook, too.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Share JVMs, forgive pyspark its sockets, and leave out torture unless -m speaks of it."""
     for item in items:

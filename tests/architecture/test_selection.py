@@ -29,12 +29,11 @@ def test_known_failure():
 
 PROJECT = Path(__file__).parents[2]
 
-GROUPED = """
+MANY = """
 import pytest
 
-@pytest.mark.xdist_group("all in one process")
 @pytest.mark.parametrize("number", range(8))
-def test_of_a_group(number, worker_id):
+def test_many(number, worker_id):
     with open("processes.txt", "a") as file:
         print(worker_id, file=file)
 """
@@ -158,8 +157,14 @@ def test_a_test_that_takes_too_long_fails_the_session_unless_it_is_torture(
     assert "not 1: test_suite.py::test_that_may_sleep" not in strict.stdout
 
 
-def test_the_tests_of_a_group_run_in_one_process(suite: Path) -> None:
-    (suite / "test_suite.py").write_text(GROUPED)
+@pytest.mark.parametrize(
+    ("folder", "mark"),
+    [("any", "pytestmark = pytest.mark.xdist_group('group')"), ("spark", "")],
+    ids=["marked", "of a folder that shares a JVM"],
+)
+def test_the_tests_of_a_group_run_in_one_process(suite: Path, folder: str, mark: str) -> None:
+    (suite / folder).mkdir()
+    (suite / folder / "test_many.py").write_text(f"{MANY}\n{mark}\n")
 
     answer = run(suite, "-n", "2", "--dist", "loadgroup")
 

@@ -7,6 +7,7 @@ can be retried elsewhere or later, and says why.
 from __future__ import annotations
 
 import logging
+import socket
 import time
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,10 @@ _WARN_SECONDS = 15.0
 _LOOK_SECONDS = 0.1
 _DRIVER_ALONE = 1
 _STOPPED = "stopped SparkContext"
+_STANDALONE = "spark://"
+_MASTER_SECONDS = 15.0
+"""A master that restarts may be away for a moment."""
+_BETWEEN_CONNECTIONS = 0.5
 _LOG = logging.getLogger(__name__)
 
 
@@ -35,6 +40,39 @@ def explain_refusal(master: str, reason: str) -> str:
     if _STOPPED not in reason:
         return reason
     return f"the cluster {master} did not answer, or turned it down ({reason})"
+
+
+def require_master(master: str, seconds: float = _MASTER_SECONDS) -> None:
+    """Return once a standalone master takes connections; raise when none does in time.
+
+    Spark itself finds that out in a minute, and only after a JVM was started for it.
+    """
+    if not master.startswith(_STANDALONE):
+        return
+    deadline = time.monotonic() + seconds
+    while (reason := _explain_unreachable(master, seconds)) is not None:
+        if time.monotonic() + _BETWEEN_CONNECTIONS > deadline:
+            raise EnvironmentUnfitError(
+                f"the cluster {master} cannot be reached: {reason}",
+                hint="see that its master runs and that this machine may connect to it, or correct "
+                "PERAGO_SPARK_MASTER",
+            )
+        time.sleep(_BETWEEN_CONNECTIONS)
+
+
+def _explain_unreachable(master: str, seconds: float) -> str | None:
+    """Why none of the masters takes connections, or None if one does or Spark must tell."""
+    reason = None
+    for address in master.removeprefix(_STANDALONE).split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not host or not port.isdecimal():
+            return None
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=seconds):
+                return None
+        except (OSError, OverflowError) as error:
+            reason = f"{address}: {error}"
+    return reason
 
 
 def require_executor(context: SparkContext) -> None:

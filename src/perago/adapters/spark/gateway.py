@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perago.adapters.localfs.java import JavaInstallation
-from perago.adapters.spark.cluster import explain_refusal, require_executor
+from perago.adapters.spark.cluster import explain_refusal, require_executor, require_master
 from perago.adapters.spark.environment import environment_of
 from perago.adapters.spark.s3a import require_s3a
 from perago.adapters.spark.settings import LOG_CONFIGURATION_NAME, is_local, select_launch_conf
@@ -140,6 +140,7 @@ def start_jvm(
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+    require_master(conf.get("spark.master", ""))
     prepare_scratch(scratch)
     # At level DEBUG it logs every call, which nobody can read.
     logging.getLogger("py4j").setLevel(logging.WARNING)
