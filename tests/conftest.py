@@ -32,8 +32,11 @@ from tests.spark_archive import JAVA_VARIABLE, java_options
 if TYPE_CHECKING:
     from tests.conductor_server import SharedConductor
 
-ONE_JVM = frozenset({"spark", "direct", "connect"})
-"""Folders of tests with a warm Spark of their own, which takes long to get warm."""
+# What modules beside the tests assert is explained, too.
+pytest.register_assert_rewrite("tests.acceptance", "tests.integration", "tests.contract")
+
+WARM_SPARKS = frozenset({"spark", "direct"})
+"""Folders of tests that share a Spark, which takes long to get warm."""
 
 IN_CI = bool(os.environ.get("CI"))
 
@@ -83,12 +86,13 @@ def pytest_configure(config: pytest.Config) -> None:
 # First, for xdist reads the groups in this hook, too.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Share JVMs, forgive pyspark its sockets, and leave out torture unless -m speaks of it."""
+    """Keep Spark's tests together, forgive pyspark its sockets, leave torture out unless asked."""
     for item in items:
-        # A folder that shares a JVM does so within one of pytest's processes.
-        if item.path.parent.name in ONE_JVM and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
         if item.get_closest_marker("spark"):
+            # Two processes of pytest's for all that run Spark: warm ones are shared within one, and
+            # more at a time would only wait for each other's processors.
+            group = "warm Spark" if item.path.parent.name in WARM_SPARKS else "other Spark"
+            item.add_marker(pytest.mark.xdist_group(group))
             # pyspark leaves the sockets over which it fetches results to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
     if "torture" in config.getoption("markexpr", ""):

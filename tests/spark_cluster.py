@@ -78,7 +78,7 @@ def _launch(stack: ExitStack, log: Path, command: list[str]) -> subprocess.Popen
             [
                 str(java.program),
                 *("-Xmx256m", "-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={log.parent}"),
-                *("-cp", str(home / "jars" / "*")),
+                *("-cp", _class_path(home)),
                 f"org.apache.spark.deploy.{command[0]}",
                 *command[1:],
             ],
@@ -95,6 +95,12 @@ def _launch(stack: ExitStack, log: Path, command: list[str]) -> subprocess.Popen
     stack.callback(process.wait)
     stack.callback(process.kill)
     return process
+
+
+def _class_path(home: Path) -> str:
+    """As Spark's own scripts make it, so that the archive of its classes fits."""
+    jars = home / "jars"
+    return os.pathsep.join([f"{home / 'conf'}/", *map(str, jars.glob("slf4j-api-*")), f"{jars}/*"])
 
 
 def bare_environment(directory: Path) -> dict[str, str]:

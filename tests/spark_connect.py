@@ -41,9 +41,7 @@ def spark_connect_server(
         "spark.driver.memory": "1g",
         "spark.driver.host": _HOST,
         "spark.driver.bindAddress": _HOST,
-        "spark.driver.extraJavaOptions": (
-            f"-XX:TieredStopAtLevel=1 -Djava.io.tmpdir={directory / 'tmp'}"
-        ),
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={directory / 'tmp'}",
         "spark.connect.grpc.binding.address": _HOST,
         "spark.connect.grpc.binding.port": str(port),
         "spark.ui.port": "0",
@@ -54,8 +52,6 @@ def spark_connect_server(
         **(conf or {}),
     }
     command = [str(home / "bin" / "spark-submit")]
-    if jars:
-        command += ["--driver-class-path", os.pathsep.join(map(str, jars))]
     for name, value in settings.items():
         command += ["--conf", f"{name}={value}"]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
@@ -63,7 +59,10 @@ def spark_connect_server(
         process = subprocess.Popen(
             [*command, "spark-internal"],
             cwd=directory,
-            env=bare_environment(directory),
+            # At the end of the class path, where `--driver-class-path` puts them at its beginning:
+            # the archive of Spark's classes fits what begins as it did when that was made.
+            env=bare_environment(directory)
+            | {"SPARK_DIST_CLASSPATH": os.pathsep.join(map(str, jars))},
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=subprocess.STDOUT,

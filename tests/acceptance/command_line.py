@@ -23,7 +23,7 @@ from perago.domain.publication import Commit
 
 NOTES = str(Path(__file__).parent / "pipelines" / "notes.py")
 PERAGO = [sys.executable, "-m", "perago"]
-PATIENCE_SECONDS = 90
+PATIENCE_SECONDS = 240
 
 
 @dataclass(frozen=True, slots=True)

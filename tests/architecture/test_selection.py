@@ -158,13 +158,12 @@ def test_a_test_that_takes_too_long_fails_the_session_unless_it_is_torture(
 
 
 @pytest.mark.parametrize(
-    ("folder", "mark"),
-    [("any", "pytestmark = pytest.mark.xdist_group('group')"), ("spark", "")],
-    ids=["marked", "of a folder that shares a JVM"],
+    "mark", ["xdist_group('group')", "spark"], ids=["of a group", "that run Spark"]
 )
-def test_the_tests_of_a_group_run_in_one_process(suite: Path, folder: str, mark: str) -> None:
-    (suite / folder).mkdir()
-    (suite / folder / "test_many.py").write_text(f"{MANY}\n{mark}\n")
+def test_tests_run_in_one_process(suite: Path, mark: str) -> None:
+    with (suite / "conftest.py").open("a") as conftest:
+        conftest.write("\ndef missing_java():\n    return None\n")
+    (suite / "test_suite.py").write_text(f"{MANY}\npytestmark = pytest.mark.{mark}\n")
 
     answer = run(suite, "-n", "2", "--dist", "loadgroup")
 

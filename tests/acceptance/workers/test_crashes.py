@@ -31,8 +31,8 @@ pytestmark = [pytest.mark.conductor, pytest.mark.lakefs, pytest.mark.timeout(900
 COMPLETED, FAILED = AttemptStatus.COMPLETED, AttemptStatus.FAILED
 
 
-def test_an_executor_is_killed_at_every_moment(site: Site) -> None:
-    moments = MERGE + RESETS
+@pytest.mark.parametrize("moments", [MERGE, RESETS], ids=["merge", "resets"])
+def test_an_executor_is_killed_at_every_moment(site: Site, moments: tuple[Moment, ...]) -> None:
     with site.worker("-j", "4", PERAGO_FAILPOINTS=rules(moments, "kill")) as worker:
         started = {moment: moment.start(site, "step") for moment in moments}
         site.complete(list(started.values()))

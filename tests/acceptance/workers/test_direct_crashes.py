@@ -58,7 +58,6 @@ ALL = tuple(moment for moment in MERGE if moment.point is not Failpoint.DOWNLOAD
 SOME = (
     Moment(Failpoint.BODY_DONE),
     Moment(Failpoint.STAGED),
-    Moment(Failpoint.FENCED_BEFORE_ACT),
     Moment(Failpoint.PUBLISHED),
     Moment(Failpoint.REPORTED),
     Moment(Failpoint.FENCED_BEFORE_ACT, "replace"),

@@ -23,8 +23,8 @@ from perago.adapters.servers import ThrowawayLakeFS
 from perago.app.follow import RunRequest, start_run
 from perago.domain.ids import BranchName, CommitId
 from perago.domain.workflow import WorkflowStatus
-from tests.acceptance.command_line import steps_of
-from tests.acceptance.workers.site import Site, open_site
+from tests.acceptance.command_line import CommandLine, steps_of
+from tests.acceptance.workers.site import PIPELINES, Site, open_site
 from tests.conductor_server import SharedConductor
 from tests.flights_sample import LAST_MONTH, write_sample
 from tests.spark_cluster import spark_cluster
@@ -36,8 +36,6 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.timeout(900),
-    # On one worker of pytest's: the run that all are compared with is made once.
-    pytest.mark.xdist_group("flights"),
 ]
 
 CLUSTER_CONF = {
@@ -54,6 +52,11 @@ class Data:
     """Which flights there are: those of a package that is found before the real one, or all."""
 
     search_path: Path | None = None
+
+    def python_path(self, project_root: Path) -> str:
+        """Where Python finds these flights, and the example."""
+        paths = [self.search_path, project_root, os.environ.get("PYTHONPATH")]
+        return os.pathsep.join(str(path) for path in paths if path)
 
     def read_flights(self) -> pd.DataFrame:
         """The raw flights of the months that the pipeline keeps, as pandas reads them."""
@@ -76,19 +79,24 @@ def data(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="module")
-def local_tables(
+def local_files(
     conductor_server: SharedConductor,
     lakefs_server: ThrowawayLakeFS,
     data: Data,
     tmp_path_factory: pytest.TempPathFactory,
     project_root: Path,
-) -> dict[str, pa.Table]:
-    """The tables of a run on files that the worker brought to its machine."""
+) -> Path:
+    """What a run leaves that works on files which the worker brings to its machine."""
     directory = tmp_path_factory.mktemp("local")
     with open_site(conductor_server.endpoint, lakefs_server, directory / "site", "jobs") as site:
         settings = {"PERAGO_SPARK_ACCESS": "local"}
         published = run_pipeline(site, project_root, data, settings)
-        return read_tables(export(site, published, directory / "exported"))
+        return export(site, published, directory / "exported")
+
+
+@pytest.fixture(scope="module")
+def local_tables(local_files: Path) -> dict[str, pa.Table]:
+    return read_tables(local_files)
 
 
 def test_the_published_table_holds_what_pandas_finds_in_the_raw_data(
@@ -100,6 +108,27 @@ def test_the_published_table_holds_what_pandas_finds_in_the_raw_data(
     assert found.arrived.equals(grouped.arr_delay.count())
     mean = grouped.arr_delay.mean().round(2)
     np.testing.assert_allclose(found.mean_arr_delay.astype(float), mean, atol=0.011)
+
+
+def test_the_embedded_store_has_the_same_bytes(
+    data: Data, local_files: Path, tmp_path: Path, project_root: Path
+) -> None:
+    """Perago's Spark writer is stable: not only the same rows, wherever they are kept."""
+    perago = CommandLine(tmp_path / "home", {"PYTHONPATH": data.python_path(project_root)})
+    run = perago("run", str(PIPELINES / "flights.py"), "--param", f"last_month={LAST_MONTH}")
+    assert run.code == 0, run.err
+    assert steps_of(perago.history("workspace")) == [f"{step}_flights" for step in WRITING_STEPS]
+    exported = perago("store", "export", "workspace", str(tmp_path / "embedded"))
+    assert exported.code == 0, exported.err
+
+    ours, theirs = (
+        {path.relative_to(place): path.read_bytes() for path in place.rglob("*.parquet")}
+        for place in (tmp_path / "embedded", local_files)
+    )
+    assert len(ours) > 10
+    assert ours.keys() == theirs.keys()
+    for path, content in ours.items():
+        assert content == theirs[path], path
 
 
 @pytest.fixture(params=["one machine", "cluster", "connect server"])
@@ -152,8 +181,7 @@ def run_pipeline(site: Site, project_root: Path, data: Data, spark: Mapping[str,
         repository=site.repository,
         branch=BranchName("flights"),
     )
-    paths = [data.search_path, project_root, os.environ.get("PYTHONPATH")]
-    variables = {"PYTHONPATH": os.pathsep.join(str(path) for path in paths if path), **spark}
+    variables = {"PYTHONPATH": data.python_path(project_root), **spark}
     # One executor: a Spark application that waits for its next task keeps a small cluster's cores.
     with site.worker("-j", "1", module="flights", **variables) as worker:
         started = start_run(request, store=site.store, orchestrator=site.conductor)

@@ -81,7 +81,7 @@ def stop_under_load(site: Site, dice: random.Random, times: int) -> str:
 
 
 def test_sigterm_under_load(site: Site, record_property: Callable[[str, object], None]) -> None:
-    record_property(FIGURE, stop_under_load(site, random.Random(5), times=5))
+    record_property(FIGURE, stop_under_load(site, random.Random(5), times=4))
 
 
 @pytest.mark.torture

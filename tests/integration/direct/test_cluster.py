@@ -24,13 +24,7 @@ from tests.integration.direct.lake import MAIN, DirectLake, direct_sessions, ope
 from tests.integration.direct.test_direct_delta import DELTA_CONF, assert_a_merge_is_read_back
 from tests.spark_cluster import SparkCluster, spark_cluster
 
-pytestmark = [
-    pytest.mark.lakefs,
-    pytest.mark.spark,
-    pytest.mark.slow,
-    pytest.mark.timeout(900),
-    pytest.mark.xdist_group("cluster"),
-]
+pytestmark = [pytest.mark.lakefs, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 ONCE = TaskControls(retry=RetryPolicy(count=0))
 ROWS = 40

@@ -18,13 +18,7 @@ from perago.domain.outcome import Failed, Phase
 from tests.integration.direct.lake import DirectLake, direct_sessions, open_lake
 from tests.spark_cluster import SparkCluster, spark_cluster
 
-pytestmark = [
-    pytest.mark.lakefs,
-    pytest.mark.spark,
-    pytest.mark.slow,
-    pytest.mark.timeout(900),
-    pytest.mark.xdist_group("cluster"),
-]
+pytestmark = [pytest.mark.lakefs, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 

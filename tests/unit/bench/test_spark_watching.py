@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -45,12 +46,11 @@ def server() -> Iterator[str]:
 
 
 def put(endpoint: str, *bodies: bytes) -> list[bytes]:
-    connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=30)
     answers = []
-    for body in bodies:
-        connection.request("PUT", "/x", body)
-        answers.append(connection.getresponse().read())
-    connection.close()
+    with closing(http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=30)) as connection:
+        for body in bodies:
+            connection.request("PUT", "/x", body)
+            answers.append(connection.getresponse().read())
     return answers
 
 
