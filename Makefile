@@ -53,15 +53,15 @@ lakefs conductor: $(VENV)/.dev
 jars: $(VENV)/.dev
 	@PERAGO_SPARK_TABLES=delta $(BIN)/perago jars || { $(GO_ON); }
 
-# After the jars, whose classes it holds, too.
+# Needs the jars: the archive includes their classes.
 spark-archive: jars
-	@$(BIN)/python -m tests.spark_archive || { $(GO_ON); }
+	@$(BIN)/python -m tests.spark_archive
 
 quick: $(VENV)/.dev ## Run the tests that need no server and no Java (3 minutes)
 	@$(BIN)/python -m pytest $(QUICK) -n 2 --dist loadgroup \
 		-m "not (slow or spark or lakefs or conductor or torture)" --results=$(RESULTS)/quick $(ARGS)
 
-# Also after tests that failed: their coverage is written, and the first failure is the exit code.
+# Coverage is also written after failed tests; the first failure is the exit code.
 test: $(VENV)/.dev servers ## Run all tests but the torture ones, with branch coverage (15 minutes)
 	@mkdir -p $(RESULTS)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --cov --cov-report= --results=$(RESULTS)/test \
@@ -70,9 +70,9 @@ test: $(VENV)/.dev servers ## Run all tests but the torture ones, with branch co
 	echo "Coverage: $$($(BIN)/coverage report --format=total) %, by file in $(RESULTS)/coverage.txt"; \
 	exit $$code
 	$(if $(ARGS),,@$(BIN)/coverage report --fail-under=95 > /dev/null \
-		|| { echo "make: 95 % of lines and branches are to be tested" >&2; exit 1; })
+		|| { echo "make: coverage is below 95 % of lines and branches" >&2; exit 1; })
 	$(if $(ARGS),,@$(BIN)/coverage report --include='src/perago/domain/*' --fail-under=100 \
-		|| { echo "make: every line and branch of the domain is to be tested" >&2; exit 1; })
+		|| { echo "make: coverage of the domain is below 100 % of lines and branches" >&2; exit 1; })
 
 check: lint types layers dependencies ## Lint, format, types, layers, dependencies
 
@@ -103,7 +103,7 @@ torture: $(VENV)/.dev servers ## Run the long crash and race tests, on all the d
 soak: $(VENV)/.dev servers ## Watch a worker for MINUTES=20: memory, descriptors, threads
 	@$(BIN)/python -m bench.soak --minutes $(MINUTES) $(ARGS)
 
-mutants: $(VENV)/.dev ## Plant COUNT=60 defects, one at a time, and see whether `make quick` finds them
+mutants: $(VENV)/.dev $(if $(findstring --all,$(ARGS)),servers) ## Plant COUNT=60 defects, one at a time, and see whether `make quick` finds them
 	@$(BIN)/python -m tests.mutants --count $(COUNT) --seed $(SEED) $(ARGS)
 
 bench: $(VENV)/.dev ## Run the benchmarks

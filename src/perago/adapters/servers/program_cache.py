@@ -18,7 +18,8 @@ from perago.adapters.progress import Progress
 from perago.adapters.servers.programs import Program
 from perago.domain.errors import EnvironmentUnfitError
 
-_SCRATCH_PREFIX = ".build-"
+SCRATCH_PREFIX = ".build-"
+"""Begins the names of scratch directories, which `sweep` removes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +67,9 @@ def fill_cache(
             waiting=f"another process {doing}s {program}: waiting …",
             progress=progress,
         ):
-            _sweep(target.parent)
+            sweep(target.parent)
             if not target.is_file():
-                with tempfile.TemporaryDirectory(prefix=_SCRATCH_PREFIX, dir=target.parent) as made:
+                with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, dir=target.parent) as made:
                     make(Path(made), target)
     except OSError as error:
         raise EnvironmentUnfitError(
@@ -78,8 +79,8 @@ def fill_cache(
     return target
 
 
-def _sweep(directory: Path) -> None:
-    """Remove what makers that were killed left; whoever holds the lock is the only maker."""
-    for left in directory.glob(f"{_SCRATCH_PREFIX}*"):
+def sweep(directory: Path) -> None:
+    """Remove the scratch directories of killed processes; the caller holds the lock."""
+    for left in directory.glob(f"{SCRATCH_PREFIX}*"):
         # A compiler may be writing its last file there: what stays now goes the next time.
         shutil.rmtree(left, ignore_errors=True)

@@ -50,7 +50,7 @@ def require_master(master: str, seconds: float = _MASTER_SECONDS) -> None:
     if not master.startswith(_STANDALONE):
         return
     deadline = time.monotonic() + seconds
-    while (reason := _explain_unreachable(master, seconds)) is not None:
+    while (reason := _explain_unreachable(master, deadline)) is not None:
         if time.monotonic() + _BETWEEN_CONNECTIONS > deadline:
             raise EnvironmentUnfitError(
                 f"the cluster {master} cannot be reached: {reason}",
@@ -60,17 +60,21 @@ def require_master(master: str, seconds: float = _MASTER_SECONDS) -> None:
         time.sleep(_BETWEEN_CONNECTIONS)
 
 
-def _explain_unreachable(master: str, seconds: float) -> str | None:
-    """Why none of the masters takes connections, or None if one does or Spark must tell."""
+def _explain_unreachable(master: str, deadline: float) -> str | None:
+    """Say why no master takes connections.
+
+    None if one does, or if the address is not one that Perago can read.
+    """
     reason = None
     for address in master.removeprefix(_STANDALONE).split(","):
         host, _, port = address.strip().rpartition(":")
         if not host or not port.isdecimal():
             return None
         try:
-            with socket.create_connection((host.strip("[]"), int(port)), timeout=seconds):
+            left = max(_BETWEEN_CONNECTIONS, deadline - time.monotonic())
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=left):
                 return None
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, UnicodeError) as error:
             reason = f"{address}: {error}"
     return reason
 

@@ -1,4 +1,4 @@
-"""A Go and a Maven that make nothing real, and servers that store nothing."""
+"""A Go, a Maven and a Java that make nothing real, and servers that store nothing."""
 
 from __future__ import annotations
 
@@ -39,6 +39,28 @@ dependency:copy)
     ;;
 esac
 """
+
+SERVER_JAVA = """#!/bin/sh
+# Like `java -version`, `-Djarmode=tools … extract` and `-XX:ArchiveClassesAtExit`.
+if [ "$1" = -version ]; then echo 'openjdk version "25.0.1"' >&2; exit; fi
+env > "{record}.env.$$"
+echo "$$ $*" >> "{record}"
+while [ $# -gt 0 ]; do
+    case "$1" in
+    -jar) jar="$2" ;;
+    --destination) destination="$2" ;;
+    -XX:ArchiveClassesAtExit=*) archive="${{1#*=}}" ;;
+    esac
+    shift
+done
+if [ -n "$destination" ]; then
+    {extract}
+else
+    {archive}
+fi
+"""
+EXTRACT = 'mkdir -p "$destination/lib"; cp "$jar" "$destination"'
+ARCHIVE = 'printf "classes of %s" "$jar" > "$archive"'
 
 CONDUCTOR_JAVA = """#!{python}
 import http.server, json, os, signal, sys
@@ -144,6 +166,16 @@ def make_maven(
     return ToolDouble(
         directory=_write_program(directory / "mvn", script).parent, record="maven.record"
     )
+
+
+def make_server_java(home: Path, *, extract: str = EXTRACT, archive: str = ARCHIVE) -> ToolDouble:
+    """Write the double; `extract` and `archive` are shell commands.
+
+    They see `$jar`, and `$destination`, the directory to fill, or `$archive`, the file to write.
+    """
+    directory = home / "bin"
+    script = SERVER_JAVA.format(record=directory / "record", extract=extract, archive=archive)
+    return ToolDouble(directory=_write_program(directory / "java", script).parent)
 
 
 def make_conductor(java: Path, *, first: str = "") -> ConductorProgram:

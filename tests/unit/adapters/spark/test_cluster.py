@@ -52,6 +52,12 @@ def test_one_of_several_masters_is_enough(silent: socket.socket) -> None:
         require_master(f"spark://{address_of(silent)},{address_of(there)}", seconds=0.1)
 
 
+@pytest.mark.parametrize("address", ["a..b:7077", "127.0.0.1:77777"])
+def test_an_address_that_cannot_be_is_told(address: str) -> None:
+    with pytest.raises(EnvironmentUnfitError, match="cannot be reached"):
+        require_master(f"spark://{address}", seconds=0.1)
+
+
 @pytest.mark.parametrize("master", ["local[2]", "yarn", "k8s://https://host:443", "spark://host"])
 def test_what_is_no_address_of_a_master_is_left_to_spark(master: str) -> None:
     require_master(master, seconds=0.1)
