@@ -9,8 +9,8 @@
 
 # Candidates, first fit: Perago runs on 3.11 to 3.13.
 PYTHON ?= python3 python3.13 python3.12 python3.11
-# More than cores: two run Spark, and while one test waits for a server or a lease, others work.
-WORKERS ?= 5
+# More than cores: while one test waits for a server or a lease, others work.
+WORKERS ?= 4
 ARGS ?=
 MINUTES ?= 20
 COUNT ?= 60

@@ -1,7 +1,7 @@
 """The Conductor server of the tests: found, never fetched, and one for all processes of a session.
 
-`perago dev build` fetches it; `make test` does that first. The server takes ten seconds to start
-and needs half a gigabyte, so pytest's parallel workers share one. A process of its own keeps it, for as
+`perago dev build` fetches it; `make test` does that first. The server takes 10 s to start and
+needs half a gigabyte, so pytest's parallel workers share one. A process of its own keeps it, for as
 long as a worker holds a lock that the operating system releases when the worker dies.
 """
 

@@ -31,12 +31,14 @@ from tests.spark_archive import JAVA_VARIABLE, java_options
 
 if TYPE_CHECKING:
     from tests.conductor_server import SharedConductor
+    from tests.spark_cluster import SparkCluster
+    from tests.spark_connect import ConnectServer
 
 # What modules beside the tests assert is explained, too.
 pytest.register_assert_rewrite("tests.acceptance", "tests.integration", "tests.contract")
 
-WARM_SPARKS = frozenset({"spark", "direct"})
-"""Folders of tests that share a Spark, which takes long to get warm."""
+FAR_SPARKS = frozenset({"test_cluster", "test_cluster_trouble", "test_flights"})
+"""Modules that share a cluster or a Connect server with others, beside the folder `connect`."""
 
 IN_CI = bool(os.environ.get("CI"))
 
@@ -73,7 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if on_xdist_worker:
         return
     config.pluginmanager.register(Figures(), "perago-figures")
-    slowest = Slowest()
+    slowest = Slowest(processes=config.getoption("numprocesses", None) or 1)
     config.pluginmanager.register(slowest, "perago-slowest")
     if directory := config.getoption("--results"):
         config.pluginmanager.register(ResultFiles(Path(directory), slowest), "perago-results")
@@ -87,10 +89,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Group Spark's tests, ignore pyspark's unclosed sockets, run torture only if -m names it."""
     for item in items:
         if item.get_closest_marker("spark"):
-            # Two processes of pytest's for all that run Spark: warm ones are shared within one, and
-            # more at a time would only wait for each other's processors.
-            group = "warm Spark" if item.path.parent.name in WARM_SPARKS else "other Spark"
-            item.add_marker(pytest.mark.xdist_group(group))
+            item.add_marker(pytest.mark.xdist_group(_group_of_spark(item.path)))
             # pyspark leaves the sockets over which it fetches results to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
     if "torture" in config.getoption("markexpr", ""):
@@ -99,6 +98,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if torture:
         config.hook.pytest_deselected(items=torture)
         items[:] = [item for item in items if item not in torture]
+
+
+def _group_of_spark(file: Path) -> str:
+    """Which of two processes runs a test with Spark: more at a time wait for each other's cores.
+
+    In the first one are the tests that share a warm Spark; in the second one those on clusters and
+    Connect servers, and all whose Spark is started by a worker.
+    """
+    is_far = file.stem in FAR_SPARKS or file.parent.name not in {"spark", "direct"}
+    return "far Spark" if is_far else "near Spark"
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -196,6 +205,33 @@ def conductor_server(
     on_xdist_worker = "PYTEST_XDIST_WORKER" in os.environ
     with share_conductor((base.parent if on_xdist_worker else base) / "conductor") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def started_spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkCluster]":
+    from tests.spark_cluster import spark_cluster
+
+    with spark_cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(started_spark_cluster: "SparkCluster") -> "SparkCluster":
+    """A master and two workers for all tests of this process; workers may be killed."""
+    started_spark_cluster.restore()
+    return started_spark_cluster
+
+
+@pytest.fixture(scope="session")
+def connect_server(
+    tmp_path_factory: pytest.TempPathFactory, s3a_jars: list[Path], delta_jars: list[Path]
+) -> "Iterator[ConnectServer]":
+    """A Spark Connect server with S3A and Delta for all tests of this process."""
+    from tests.spark_connect import connect_server_of_the_tests
+
+    place = tmp_path_factory.mktemp("connect")
+    with connect_server_of_the_tests(place, [*s3a_jars, *delta_jars]) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ import pyspark
 from perago.adapters.spark.java import find_java
 
 _PATIENCE_SECONDS = 120.0
+_WORKER_MEMORY = "1g"
 _MASTER_URL = re.compile(r"Starting Spark master at (spark://\S+)")
 _HOST = "127.0.0.1"
 _NO_PERAGO = """\
@@ -35,11 +36,41 @@ sys.meta_path.insert(0, NotInstalled())
 
 @dataclass(slots=True, kw_only=True)
 class SparkCluster:
-    """A running cluster; its workers may be killed."""
+    """A running cluster. A test may kill workers; `restore` replaces them for the next test."""
 
     master: str
     directory: Path
+    stack: ExitStack
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def restore(self) -> None:
+        """Start a worker in the place of each one that ended."""
+        fresh = []
+        for number, worker in enumerate(self.workers):
+            if worker.poll() is not None:
+                self.workers[number] = self._launch_worker(number)
+                fresh.append(number)
+        self._wait_for(fresh)
+
+    def add_workers(self, count: int) -> None:
+        """Start so many workers, and wait until the master knows them."""
+        first = len(self.workers)
+        numbers = range(first, first + count)
+        self.workers += [self._launch_worker(number) for number in numbers]
+        self._wait_for(numbers)
+
+    def _launch_worker(self, number: int) -> subprocess.Popen[bytes]:
+        resources = ["--cores", "1", "--memory", _WORKER_MEMORY]
+        place = ["--work-dir", str(self.directory / f"work-{number}")]
+        command = ["worker.Worker", *_address(), *resources, *place, self.master]
+        return _launch(self.stack, self._log(number), command)
+
+    def _wait_for(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            wait_for(self._log(number), re.compile("(registered) with master"))
+
+    def _log(self, number: int) -> Path:
+        return self.directory / f"worker-{number}.log"
 
     def logs(self) -> list[Path]:
         """All that its processes wrote down, those of applications included."""
@@ -47,23 +78,14 @@ class SparkCluster:
 
 
 @contextmanager
-def spark_cluster(
-    directory: Path, *, workers: int = 2, memory: str = "1g"
-) -> Iterator[SparkCluster]:
+def spark_cluster(directory: Path, *, workers: int = 2) -> Iterator[SparkCluster]:
     """Start a cluster; whatever is left of it at the end of the block is killed."""
     directory.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         _launch(stack, directory / "master.log", ["master.Master", *_address()])
         url = wait_for(directory / "master.log", _MASTER_URL)
-        cluster = SparkCluster(master=url, directory=directory)
-        for number in range(workers):
-            log = directory / f"worker-{number}.log"
-            place = directory / f"work-{number}"
-            resources = ["--cores", "1", "--memory", memory, "--work-dir", str(place)]
-            command = ["worker.Worker", *_address(), *resources, url]
-            cluster.workers.append(_launch(stack, log, command))
-        for number in range(workers):
-            wait_for(directory / f"worker-{number}.log", re.compile("(registered) with master"))
+        cluster = SparkCluster(master=url, directory=directory, stack=stack)
+        cluster.add_workers(workers)
         yield cluster
 
 

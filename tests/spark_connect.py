@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,13 @@ import pyspark
 from perago.adapters.servers.processes import choose_free_port
 from tests.spark_cluster import bare_environment, wait_for
 
+EVENT_LOG = "events"
+DELTA_CONF = {
+    # A checkpoint of the log at every third version, so that few writes show one.
+    "spark.databricks.delta.properties.defaults.checkpointInterval": "3",
+    # Perago says so by itself, but where Spark runs elsewhere.
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
 _HOST = "127.0.0.1"
 _STARTED = re.compile(r"Spark Connect server started at: (\S+)")
 
@@ -25,7 +32,26 @@ class ConnectServer:
 
     remote: str
     log: Path
+    """Beside it is the directory of the log of events, if there is one."""
     process: subprocess.Popen[bytes]
+
+
+def connect_server_of_the_tests(
+    place: Path, jars: Sequence[Path]
+) -> AbstractContextManager[ConnectServer]:
+    """Start one with Delta tables that writes a log of events."""
+    (place / EVENT_LOG).mkdir()
+    conf = {
+        # As the page on Spark elsewhere has them.
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        **DELTA_CONF,
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.dir": f"file:{place / EVENT_LOG}",
+    }
+    return spark_connect_server(place, jars=jars, conf=conf)
 
 
 @contextmanager

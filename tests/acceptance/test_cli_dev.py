@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from perago.adapters.localfs.processes import identify
-from perago.adapters.servers import CONDUCTOR, Binary, ConductorProgram
+from perago.adapters.servers import Binary, ConductorProgram
 from tests.acceptance.command_line import CommandLine, Ended
 from tests.unit.adapters.servers.doubles import make_go, make_maven
 
@@ -270,13 +270,8 @@ def test_a_port_is_for_one_server(perago: CommandLine) -> None:
 
 @pytest.mark.slow
 @pytest.mark.conductor
-def test_conductor_up_env_down(
-    perago: CommandLine, conductor_program: ConductorProgram, tmp_path: Path
-) -> None:
-    cached = tmp_path / "cache" / "servers" / "conductor-3.32.1" / CONDUCTOR.file_name
-    cached.parent.mkdir(parents=True)
-    cached.symlink_to(conductor_program.jar.path)
-    environment = {"PERAGO_CACHE_DIRECTORY": str(tmp_path / "cache")}
+def test_conductor_up_env_down(perago: CommandLine, conductor_program: ConductorProgram) -> None:
+    environment = {"PERAGO_CACHE_DIRECTORY": str(conductor_program.jar.path.parents[2])}
     dev = Dev(line=perago, environment=environment, name="conductor")
     try:
         # Not a plain call, whose patience is shorter than the start on a busy machine.

@@ -58,11 +58,9 @@ ALL = tuple(moment for moment in MERGE if moment.point is not Failpoint.DOWNLOAD
 SOME = (
     Moment(Failpoint.BODY_DONE),
     Moment(Failpoint.STAGED),
-    Moment(Failpoint.PUBLISHED),
-    Moment(Failpoint.REPORTED),
     Moment(Failpoint.FENCED_BEFORE_ACT, "replace"),
 )
-"""One of each kind of leftover: objects, a commit, a publication, a report, and a second death."""
+"""One of each kind of leftover: objects, a commit, and a publication with a second death."""
 
 
 @pytest.fixture
@@ -111,6 +109,7 @@ def test_a_driver_is_killed_at_moments(
     wait_until(lambda: processes_of_site(site.mark) == [], "no JVM is left")
 
 
+@pytest.mark.torture
 def test_the_supervisor_is_killed_while_drivers_are_at_work(
     site: Site, start_worker: StartWorker
 ) -> None:
@@ -136,6 +135,7 @@ def test_the_supervisor_is_killed_while_drivers_are_at_work(
     assert_leftovers_are_collectable(site, started)
 
 
+@pytest.mark.torture
 def test_two_drivers_of_one_task_at_once_publish_once(
     site: Site, start_worker: StartWorker
 ) -> None:
@@ -161,6 +161,7 @@ def test_two_drivers_of_one_task_at_once_publish_once(
     assert_leftovers_are_collectable(site, started)
 
 
+@pytest.mark.torture
 def test_a_driver_that_is_killed_in_the_middle_of_a_write_leaves_nothing_in_reach(
     site: Site, start_worker: StartWorker
 ) -> None:

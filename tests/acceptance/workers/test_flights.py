@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +26,6 @@ from tests.acceptance.command_line import CommandLine, steps_of
 from tests.acceptance.workers.site import PIPELINES, Site, open_site
 from tests.conductor_server import SharedConductor
 from tests.flights_sample import LAST_MONTH, write_sample
-from tests.spark_cluster import spark_cluster
-from tests.spark_connect import spark_connect_server
 
 pytestmark = [
     pytest.mark.conductor,
@@ -111,6 +108,7 @@ def test_the_published_table_holds_what_pandas_finds_in_the_raw_data(
     np.testing.assert_allclose(found.mean_arr_delay.astype(float), mean, atol=0.011)
 
 
+@pytest.mark.torture
 def test_the_embedded_store_has_the_same_bytes(
     data: Data, local_files: Path, tmp_path: Path, project_root: Path
 ) -> None:
@@ -133,23 +131,18 @@ def test_the_embedded_store_has_the_same_bytes(
 
 
 @pytest.fixture(params=["one machine", "cluster", "connect server"])
-def spark(
-    request: pytest.FixtureRequest, tmp_path: Path, s3a_jars: list[Path]
-) -> Iterator[dict[str, str]]:
+def spark(request: pytest.FixtureRequest, s3a_jars: list[Path]) -> dict[str, str]:
     """Settings for a Spark that reads and writes the lake by itself."""
     settings = {
         "PERAGO_SPARK_ACCESS": "direct",
         "PERAGO_SPARK_JARS": ",".join(map(str, s3a_jars)),  # the worker has a cache of its own
     }
-    with ExitStack() as stack:
-        if request.param == "cluster":
-            cluster = stack.enter_context(spark_cluster(tmp_path / "cluster"))
-            settings["PERAGO_SPARK_MASTER"] = cluster.master
-            settings["PERAGO_SPARK_CONF"] = json.dumps(CLUSTER_CONF)
-        elif request.param == "connect server":
-            server = spark_connect_server(tmp_path / "connect", jars=s3a_jars)
-            settings["PERAGO_SPARK_REMOTE"] = stack.enter_context(server).remote
-        yield settings
+    if request.param == "cluster":
+        settings["PERAGO_SPARK_MASTER"] = request.getfixturevalue("cluster").master
+        settings["PERAGO_SPARK_CONF"] = json.dumps(CLUSTER_CONF)
+    elif request.param == "connect server":
+        settings["PERAGO_SPARK_REMOTE"] = request.getfixturevalue("connect_server").remote
+    return settings
 
 
 def test_the_flights_pipeline_makes_the_same_tables_everywhere(

@@ -11,6 +11,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -31,7 +32,7 @@ from perago.domain.workspace import Prefix
 from perago.ports import DirectPlace
 from tests.integration.direct.lake import DirectLake, gateway_of, open_lake
 from tests.integration.direct.test_direct_delta import assert_a_merge_is_read_back
-from tests.spark_connect import ConnectServer, spark_connect_server
+from tests.spark_connect import EVENT_LOG, ConnectServer, spark_connect_server
 
 pytestmark = [pytest.mark.lakefs, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -126,17 +127,19 @@ def test_functions_of_the_project_run_where_perago_is_not(
 
 
 def test_keys_are_in_nothing_that_the_server_shows_keeps_or_logs(
-    lake: DirectLake, server: ConnectServer, connect_place: Path
+    lake: DirectLake, connect_server: ConnectServer
 ) -> None:
     lake.publish(go, Params())
 
-    pages = address_of_pages(server)
+    pages = address_of_pages(connect_server)
     shown = {page: get(f"{pages}/{page}") for page in PAGES}
-    shown |= {name: resource(server, name) for name in RESOURCES}
-    events = b"".join(path.read_bytes() for path in (connect_place / "events").iterdir())
+    shown |= {name: resource(connect_server, name) for name in RESOURCES}
+    events = b"".join(
+        path.read_bytes() for path in connect_server.log.with_name(EVENT_LOG).iterdir()
+    )
     assert lake.repository.encode() in events, "these are its events"
     assert b"sent_to_a_server" in shown["connect/"], "its work bears the task's name"
-    shown |= {"events": events, "log": server.log.read_bytes()}
+    shown |= {"events": events, "log": connect_server.log.read_bytes()}
     for name, content in shown.items():
         assert lake.connection.secret_access_key.encode() not in content, name
         assert lake.connection.access_key_id.encode() not in content, name
@@ -170,10 +173,10 @@ def test_a_session_that_a_body_opens_by_itself_ends_with_the_attempt(lake: Direc
 
 
 def test_a_session_without_keys_reads_nothing_that_another_opened(
-    lake: DirectLake, server: ConnectServer, tmp_path: Path
+    lake: DirectLake, connect_server: ConnectServer, tmp_path: Path
 ) -> None:
     head = lake.publish(go, Params())
-    keyless = ConnectSparkSessions(ConnectSettings(remote=server.remote), tmp_path)
+    keyless = ConnectSparkSessions(ConnectSettings(remote=connect_server.remote), tmp_path)
     with keyless.lease(ATTEMPT, ExecutionId("1"), direct=True) as lease:
         for name, value in {
             "access.key": "AKIANOBODY",
@@ -245,19 +248,26 @@ with sessions.lease(attempt, ExecutionId("1")) as lease:
 """
 
 
-def test_what_a_killed_process_had_begun_is_ended(server: ConnectServer, tmp_path: Path) -> None:
+def test_what_a_killed_process_had_begun_is_ended(
+    connect_server: ConnectServer, tmp_path: Path
+) -> None:
     """The server alone would go on for minutes."""
-    wait_until(lambda: not running_jobs(server))  # of an earlier test
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, server.remote, str(tmp_path)], start_new_session=True
-    )
+    wait_until(lambda: not running_jobs(connect_server))  # of an earlier test
+    said = tmp_path / "said"
+    with said.open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, connect_server.remote, str(tmp_path)],
+            stderr=stderr,
+            start_new_session=True,
+        )
     try:
-        wait_until(lambda: bool(running_jobs(server)) or process.poll() is not None)
-        assert process.poll() is None, "it ended by itself"
+        wait_until(lambda: bool(running_jobs(connect_server)) or process.poll() is not None)
+        assert process.poll() is None, f"it ended by itself: {said.read_text()}"
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    wait_until(lambda: not running_jobs(server))
+    wait_until(lambda: not running_jobs(connect_server))
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
@@ -278,8 +288,10 @@ def test_a_server_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
         pass
 
 
-def test_a_setting_of_the_server_itself_is_refused(server: ConnectServer, tmp_path: Path) -> None:
-    settings = ConnectSettings(remote=server.remote, conf={"spark.driver.memory": "2g"})
+def test_a_setting_of_the_server_itself_is_refused(
+    connect_server: ConnectServer, tmp_path: Path
+) -> None:
+    settings = ConnectSettings(remote=connect_server.remote, conf={"spark.driver.memory": "2g"})
     sessions = ConnectSparkSessions(settings, tmp_path)
     with (
         pytest.raises(EnvironmentUnfitError, match=r"gave no session: .*spark\.driver\.memory"),

@@ -21,8 +21,9 @@ from perago.adapters.spark import LocalSparkSessions, SparkSettings, TaskCode
 from perago.domain.ids import CommitId
 from perago.domain.outcome import Completed
 from tests.integration.direct.lake import MAIN, DirectLake, direct_sessions, open_lake
-from tests.integration.direct.test_direct_delta import DELTA_CONF, assert_a_merge_is_read_back
-from tests.spark_cluster import SparkCluster, spark_cluster
+from tests.integration.direct.test_direct_delta import assert_a_merge_is_read_back
+from tests.spark_cluster import SparkCluster
+from tests.spark_connect import DELTA_CONF
 
 pytestmark = [pytest.mark.lakefs, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -63,21 +64,15 @@ def crunch(workspace: SparkWorkspace, params: Params) -> Result:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
-    with spark_cluster(tmp_path_factory.mktemp("cluster")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def sessions(
-    cluster: SparkCluster,
+    started_spark_cluster: SparkCluster,
     lakefs_server: ThrowawayLakeFS,
     tmp_path_factory: pytest.TempPathFactory,
     s3a_jars: list[Path],
     delta_jars: list[Path],
 ) -> Iterator[LocalSparkSessions]:
     settings = SparkSettings(
-        master=cluster.master,
+        master=started_spark_cluster.master,
         memory_mb=1024,
         quick_start=True,
         conf={
@@ -131,6 +126,7 @@ def test_a_cluster_writes_what_is_published(
         assert lake.connection.secret_access_key.encode() not in text, path
 
 
+@pytest.mark.torture
 def test_a_delta_table_is_merged_and_read_back(lake: DirectLake) -> None:
     assert_a_merge_is_read_back(lake)
 
@@ -138,7 +134,6 @@ def test_a_delta_table_is_merged_and_read_back(lake: DirectLake) -> None:
 def test_a_worker_that_is_killed_in_the_middle_costs_no_row(
     lake: DirectLake, cluster: SparkCluster, tmp_path: Path
 ) -> None:
-    """Last in this module: the cluster has one worker less afterwards."""
     witness = tmp_path / "witness"
     witness.mkdir()
 

@@ -16,7 +16,7 @@ from perago.adapters.spark import SparkSettings
 from perago.domain.errors import EnvironmentUnfitError
 from perago.domain.outcome import Failed, Phase
 from tests.integration.direct.lake import DirectLake, direct_sessions, open_lake
-from tests.spark_cluster import SparkCluster, spark_cluster
+from tests.spark_cluster import SparkCluster
 
 pytestmark = [pytest.mark.lakefs, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -43,12 +43,6 @@ def hoard(workspace: SparkWorkspace, params: Params) -> Result:
     rows = workspace.spark.range(1).selectExpr(f"sequence(id, id + {params.numbers}) AS numbers")
     workspace.write(rows, "t")
     return Result()
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
-    with spark_cluster(tmp_path_factory.mktemp("cluster"), workers=1) as running:
-        yield running
 
 
 @contextmanager

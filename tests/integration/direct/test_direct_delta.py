@@ -36,6 +36,7 @@ from perago.ports import DirectPlace
 from perago.ports.spark import WriteMode
 from tests.integration.direct.lake import MAIN, DirectLake, direct_sessions, open_lake
 from tests.integration.lakefs.stranger import Stranger
+from tests.spark_connect import DELTA_CONF
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,12 +46,6 @@ pytestmark = [pytest.mark.lakefs, pytest.mark.spark, pytest.mark.slow, pytest.ma
 ATTEMPT = Attempt(
     workflow_id=WorkflowId("w"), task_id=TaskId("t"), task_name="look", reference_name="look"
 )
-DELTA_CONF = {
-    # A checkpoint of the log at every third version, so that few writes show one.
-    "spark.databricks.delta.properties.defaults.checkpointInterval": "3",
-    # Perago says so by itself, but where Spark runs elsewhere.
-    "spark.databricks.delta.snapshotPartitions": "2",
-}
 
 
 class Params(BaseModel):
@@ -283,6 +278,7 @@ def test_the_files_of_another_format_are_written_as_before(lake: DirectLake) -> 
     assert found == [0, 2, 3, 5, 6, 8, 100, 101]
 
 
+@pytest.mark.torture
 def test_vacuum_takes_files_from_the_new_commit_alone(lake: DirectLake) -> None:
     before, replaced, after = publish(lake, "create", "overwrite", "vacuum")
     assert len(data_files(lake, after)) < len(data_files(lake, replaced))
@@ -322,6 +318,7 @@ def test_two_branches_that_wrote_one_table_do_not_merge(lake: DirectLake) -> Non
         lake.store.delete_branch(lake.repository, branch)
 
 
+@pytest.mark.torture
 def test_a_table_is_written_from_both_kinds_of_workspace(lake: DirectLake) -> None:
     """Each kind has a JVM of its own, and both have Delta."""
     publish(lake, "create")

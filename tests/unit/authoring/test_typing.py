@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+# One run of mypy is enough.
+pytestmark = pytest.mark.xdist_group("typing")
+
 SOURCE = """\
 from pathlib import Path
 from typing import reveal_type
