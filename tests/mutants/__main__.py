@@ -26,6 +26,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.mutants.defects import KINDS, Defect, find_defects
 from tests.mutants.reach import Reach, clean_environment, record_reach
 
@@ -47,15 +49,19 @@ _DEFECT_SECONDS = 1800
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of a defect: the test that failed, or how many let it live."""
+    """The test that found a defect, or how many ran without finding it."""
 
     defect: Defect
     tests: int
     killer: str | None
+    trouble: str | None = None
+    """Why the tests could not be run to their end."""
 
     def __str__(self) -> str:
         if self.killer is not None:
             return f"killed by {self.killer}\n    {self.defect}"
+        if self.trouble is not None:
+            return f"NOT JUDGED: {self.trouble}\n    {self.defect}"
         if self.tests == 0:
             return f"SURVIVED: no test reaches it\n    {self.defect}"
         return f"SURVIVED {self.tests} tests\n    {self.defect}"
@@ -74,12 +80,13 @@ def main() -> int:
     data = base / _fingerprint()
     trees = [_copy_project(base / f"tree-{number}") for number in range(2)]
     drawn = draw(trees[0], count=asked.count, seed=asked.seed, only=asked.only)
-    verdicts = _try_all(drawn, trees, record_reach(trees[0], data / "quick", QUICK))
+    quick = record_reach(trees[0], data / "quick", QUICK)
+    verdicts = _try_all(drawn, trees, quick)
     if asked.all:
         survivors = [verdict for verdict in verdicts if verdict.killer is None]
         print(f"\n{len(survivors)} survived `make quick`; with all tests:\n")
-        reach = record_reach(trees[0], data / "all", ALL)
-        again = _try_all([verdict.defect for verdict in survivors], trees, reach)
+        rest = record_reach(trees[0], data / "all", ALL).without(quick)
+        again = _try_all([verdict.defect for verdict in survivors], trees[:1], rest, ALL)
         verdicts = [verdict for verdict in verdicts if verdict.killer is not None] + again
     killed = sum(verdict.killer is not None for verdict in verdicts)
     print(f"\nseed {asked.seed}: {killed} of {len(verdicts)} defects were found")
@@ -103,7 +110,9 @@ def draw(tree: Path, *, count: int, seed: int, only: str = "") -> list[Defect]:
     return drawn
 
 
-def _try_all(defects: Sequence[Defect], trees: Sequence[Path], reach: Reach) -> list[Verdict]:
+def _try_all(
+    defects: Sequence[Defect], trees: Sequence[Path], reach: Reach, options: Sequence[str] = ()
+) -> list[Verdict]:
     free: queue.SimpleQueue[Path] = queue.SimpleQueue()
     for tree in trees:
         free.put(tree)
@@ -111,7 +120,7 @@ def _try_all(defects: Sequence[Defect], trees: Sequence[Path], reach: Reach) -> 
     def attempt(defect: Defect) -> Verdict:
         tree = free.get()
         try:
-            verdict = _try(defect, tree, reach.of(defect))
+            verdict = _try(defect, tree, reach.of(defect), options)
         finally:
             free.put(tree)
         print(verdict, flush=True)
@@ -121,7 +130,7 @@ def _try_all(defects: Sequence[Defect], trees: Sequence[Path], reach: Reach) -> 
         return list(pool.map(attempt, defects))
 
 
-def _try(defect: Defect, tree: Path, tests: list[str]) -> Verdict:
+def _try(defect: Defect, tree: Path, tests: list[str], options: Sequence[str]) -> Verdict:
     if not tests:
         return Verdict(defect=defect, tests=0, killer=None)
     sound = (tree / defect.file).read_bytes()
@@ -129,37 +138,50 @@ def _try(defect: Defect, tree: Path, tests: list[str]) -> Verdict:
     chosen.write_text("\n".join(tests), encoding="utf-8")
     defect.plant(tree)
     try:
-        return Verdict(defect=defect, tests=len(tests), killer=_first_failure(tree, chosen))
+        killer = _first_failure(tree, chosen, options)
+        return Verdict(defect=defect, tests=len(tests), killer=killer)
+    except _NotJudgedError as trouble:
+        return Verdict(defect=defect, tests=len(tests), killer=None, trouble=str(trouble))
     finally:
         (tree / defect.file).write_bytes(sound)
 
 
-def _first_failure(tree: Path, chosen: Path) -> str | None:
+class _NotJudgedError(Exception):
+    """The tests of a defect could not be run to their end."""
+
+
+def _first_failure(tree: Path, chosen: Path, options: Sequence[str]) -> str | None:
     command = [
-        *(sys.executable, "-B", "-m", "pytest", f"@{chosen}"),
+        *(sys.executable, "-m", "pytest", f"@{chosen}", *options),
         *("-x", "-q", "--tb=no", "-p", "no:cacheprovider", f"--timeout={_TEST_SECONDS}"),
     ]
     try:
         done = subprocess.run(
             command,
             cwd=tree,
-            env=clean_environment(tree) | {"PYTHONDONTWRITEBYTECODE": "1"},
+            env=clean_environment(tree),
             capture_output=True,
             text=True,
             check=False,
             timeout=_DEFECT_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        return "a test that never ended"
+        raise _NotJudgedError(f"its tests take more than {_DEFECT_SECONDS} s") from None
     if done.returncode == 0:
         return None
-    return _name_of_failure(done.stdout.splitlines()) or done.stdout.strip()[-300:]
+    if (name := name_of_failure(done.stdout.splitlines())) is not None:
+        return name
+    if done.returncode not in set(pytest.ExitCode):
+        return f"the end of pytest itself, with code {done.returncode}"
+    raise _NotJudgedError(f"pytest ended with code {done.returncode}: {done.stderr[-300:]}")
 
 
-def _name_of_failure(lines: Iterable[str]) -> str | None:
+def name_of_failure(lines: Iterable[str]) -> str | None:
+    """The first test or module in pytest's summary that failed."""
     for line in lines:
-        if line.startswith(("FAILED ", "ERROR ")):
-            return line.split(" ", 1)[1].partition(" - ")[0]
+        kind, _, rest = line.partition(" ")
+        if kind in {"FAILED", "ERROR"} and rest.startswith("tests/"):
+            return rest.partition(" - ")[0]
     return None
 
 
@@ -191,7 +213,7 @@ def _copy_project(tree: Path) -> Path:
         target = tree / path
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(PROJECT / path, target)
-    # Some tests ask for the project's interpreter and git's list of its files by these names.
+    # Some tests run the interpreter that they find there.
     (tree / ".venv").symlink_to(PROJECT / ".venv")
     return tree
 

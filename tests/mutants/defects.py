@@ -1,7 +1,7 @@
 """The single defects that can be planted in a Python file, and how to plant one.
 
-Four kinds, drawn alike: a step that is skipped (a fence, a check, a refusal), a condition that is
-turned round, a comparison that is off or left out, a constant that is another.
+Four kinds, drawn alike: a skipped step (a fence, a check, a refusal), a condition turned round, a
+changed or dropped comparison, a changed constant.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OFF = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defect:
-    """One place in a file, and what is to stand there."""
+    """A place in a file, and its replacement."""
 
     file: str
     kind: str

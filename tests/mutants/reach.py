@@ -1,7 +1,7 @@
 """Which tests reach which lines: a run of the suite under coverage, each line with its tests.
 
-Processes that tests start are looked at, too, under the name of the test that runs; but for what a
-process did that was killed.
+Processes that tests start are recorded under the name of the running test, except those that are
+killed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from coverage import Coverage, CoverageData
 
 from tests.mutants.defects import Defect
@@ -41,9 +42,9 @@ class Reach:
     tests: dict[str, dict[int, set[str]]] = field(default_factory=dict)
 
     def of(self, defect: Defect) -> list[str]:
-        """The tests to run for a defect, or none where no test comes by.
+        """The tests that reach a defect's lines; empty if none does.
 
-        What only runs while its file is imported belongs to every test that reaches the file.
+        A line that only runs while its file is imported belongs to all tests that reach the file.
         """
         lines = self.tests.get(defect.file, {})
         found: set[str] = set()
@@ -53,6 +54,18 @@ class Reach:
             found = set().union(*lines.values())
         return sorted(found - {""})
 
+    def without(self, other: Reach) -> Reach:
+        """The tests of each line but for those that the other one has there."""
+        return Reach(
+            {
+                file: {
+                    line: found - other.tests.get(file, {}).get(line, set()) | found & {""}
+                    for line, found in lines.items()
+                }
+                for file, lines in self.tests.items()
+            }
+        )
+
 
 def clean_environment(tree: Path) -> dict[str, str]:
     """Of a run whose `perago` is the tree's, and whose examples are drawn alike every time."""
@@ -61,17 +74,22 @@ def clean_environment(tree: Path) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith(("PYTEST_", "COV_", "COVERAGE_", "PERAGO_"))
     }
-    return kept | {"PYTHONPATH": str(tree / "src"), "CI": "1"}
+    # Each defect's first test also waits for its servers to start: no test is too slow here.
+    return kept | {"PYTHONPATH": str(tree / "src"), "CI": "1", "TEST_SECONDS": "inf"}
 
 
 def record_reach(tree: Path, data: Path, arguments: Sequence[str]) -> Reach:
-    """Run these tests in a tree, once; ends the program if one of them fails there."""
+    """Run these tests in a tree, once. Tests that fail there are left out: they find nothing."""
     data.mkdir(parents=True, exist_ok=True)
     whole = data / "reach"
     if not whole.is_file():
         _run(tree, data, arguments)
         _combine(data, whole)
-    return _read(tree, whole)
+    told = (data / "failed.txt").read_text(encoding="utf-8")
+    failed = set(re.findall(r"^(tests/.*) \((?:setup|call|teardown)\)$", told, re.MULTILINE))
+    for test in sorted(failed):
+        print(f"left out, since it fails without any defect: {test}")
+    return _read(tree, whole, failed)
 
 
 def _run(tree: Path, data: Path, arguments: Sequence[str]) -> None:
@@ -82,7 +100,7 @@ def _run(tree: Path, data: Path, arguments: Sequence[str]) -> None:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", *arguments, "-p", "no:cacheprovider"),
-            *("--cov", "--cov-context=test", "--cov-report="),
+            *("--cov", "--cov-context=test", "--cov-report=", f"--results={data}"),
         ],
         cwd=tree,
         env=clean_environment(tree)
@@ -92,8 +110,8 @@ def _run(tree: Path, data: Path, arguments: Sequence[str]) -> None:
         },
         check=False,
     )
-    if done.returncode != 0:
-        sys.exit("mutants: these tests fail without any defect, so they cannot find one")
+    if done.returncode not in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
+        sys.exit("mutants: the tests cannot be run")
 
 
 def _combine(data: Path, whole: Path) -> None:
@@ -103,13 +121,15 @@ def _combine(data: Path, whole: Path) -> None:
     (data / ".whole").replace(whole)
 
 
-def _read(tree: Path, whole: Path) -> Reach:
+def _read(tree: Path, whole: Path, left_out: set[str]) -> Reach:
     found = CoverageData(basename=str(whole))
     found.read()
     root = tree.resolve()
     return Reach(
         {
-            Path(file).relative_to(root).as_posix(): dict(_lines(found, file))
+            Path(file).relative_to(root).as_posix(): {
+                line: tests - left_out for line, tests in _lines(found, file)
+            }
             for file in found.measured_files()
             if Path(file).is_relative_to(root)
         }

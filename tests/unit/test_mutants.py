@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.__main__ import draw
+from tests.mutants.__main__ import draw, name_of_failure
 from tests.mutants.defects import KINDS, Defect, find_defects
 from tests.mutants.reach import Reach
 
@@ -88,6 +88,18 @@ def test_a_seed_draws_the_same_defects_of_every_kind(tree: Path) -> None:
     assert drawn != draw(tree, count=8, seed=4)
 
 
+def test_only_a_failed_test_or_module_finds_a_defect() -> None:
+    summary = [
+        "ERROR: not found: tests/unit/x.py::test_gone",
+        "",
+        "FAILED tests/a.py::b - assert 1",
+    ]
+
+    assert name_of_failure(summary) == "tests/a.py::b"
+    assert name_of_failure(["ERROR tests/a.py - ImportError"]) == "tests/a.py"
+    assert name_of_failure(summary[:2]) is None
+
+
 def test_a_defect_meets_the_tests_that_reach_its_lines(tmp_path: Path) -> None:
     fence = next(one for one in defects(tmp_path) if one.was.startswith("fence"))
     bound = next(one for one in defects(tmp_path) if one.was == "1.5")
@@ -96,3 +108,5 @@ def test_a_defect_meets_the_tests_that_reach_its_lines(tmp_path: Path) -> None:
     assert reach.of(fence) == ["a", "b"]
     assert reach.of(bound) == ["a", "b", "c"], "it is set while the module is imported"
     assert Reach({}).of(fence) == []
+    quick = Reach({"module.py": {9: {"a"}, 10: {"c"}}})
+    assert reach.without(quick).of(fence) == ["b"]
