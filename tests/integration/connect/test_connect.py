@@ -244,7 +244,7 @@ attempt = Attempt(
 )
 sessions = ConnectSparkSessions(ConnectSettings(remote=sys.argv[1]), Path(sys.argv[2]))
 with sessions.lease(attempt, ExecutionId("1")) as lease:
-    lease.session.range(0, 10**13, 1, 4).selectExpr("sum(id * id % 7)").collect()
+    lease.session.range(0, 10**13, 1, 4).selectExpr("sum(id % 7)").collect()
 """
 
 
