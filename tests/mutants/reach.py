@@ -28,6 +28,7 @@ _CHILDREN = """\
 [run]
 source_pkgs = perago
 data_file = {data}
+branch = true
 parallel = true
 context = ${{PYTEST_CURRENT_TEST-}}
 sigterm = true

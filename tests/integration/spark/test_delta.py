@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -196,6 +197,17 @@ BROKEN: list[Guardrail] = [
 ]
 
 
+@pytest.fixture
+def in_india(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A worker in another time zone."""
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "Asia/Kolkata")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_india")
 def test_guardrails_read_the_log(
     tables: LocalSparkSessions, ws: SparkWorkspace, directories: tuple[Path, Path]
 ) -> None:

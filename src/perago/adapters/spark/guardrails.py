@@ -28,7 +28,7 @@ from perago.ports import SparkWorkspace
 
 if TYPE_CHECKING:
     from pyspark.errors.exceptions.connect import SparkConnectGrpcException
-    from pyspark.sql import DataFrame, DataFrameReader
+    from pyspark.sql import DataFrame, DataFrameReader, Row
 
 _COUNT = "__count"
 _FORMATS = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv"}
@@ -146,7 +146,7 @@ class _SparkTable:
             )
             sample = [
                 f"{describe_row({name: row[name] for name in columns})} ({row[_COUNT]} rows)"
-                for row in double.limit(SAMPLE_ROWS).collect()
+                for row in _sample_of(double)
             ]
             return Offenders(double.count() if sample else 0, tuple(sample))
 
@@ -159,7 +159,7 @@ class _SparkTable:
 
         def find(table: DataFrame) -> Offenders:
             lacking = table.where(reduce(or_, (column(name).isNull() for name in columns)))
-            sample = [describe_row(row.asDict()) for row in lacking.limit(SAMPLE_ROWS).collect()]
+            sample = [describe_row(row.asDict()) for row in _sample_of(lacking)]
             return Offenders(lacking.count() if sample else 0, tuple(sample))
 
         return self._look(find)
@@ -269,3 +269,21 @@ def _is_hidden(name: str, table: str) -> bool:
 def _suffix(name: str) -> str | None:
     plain = name.removesuffix(".gz")
     return next((suffix for suffix in _FORMATS if plain.endswith(suffix)), None)
+
+
+def _sample_of(rows: DataFrame) -> list[Row]:
+    """Collect some rows, with times in the session's time zone.
+
+    pyspark would convert them to the time zone of this process.
+    """
+    from pyspark.sql.types import TimestampType
+
+    from perago.adapters.spark.layout import column
+
+    shown = [
+        column(field.name).cast("timestamp_ntz").alias(field.name)
+        if isinstance(field.dataType, TimestampType)
+        else column(field.name)
+        for field in rows.schema.fields
+    ]
+    return rows.limit(SAMPLE_ROWS).select(*shown).collect()
