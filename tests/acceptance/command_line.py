@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -104,7 +105,7 @@ class CommandLine:
     def shell(self, command: str) -> Ended:
         """Run a command line as it was printed for a person to copy."""
         done = subprocess.run(
-            command.replace("perago ", f"{sys.executable} -m perago ", 1),
+            command.replace("perago ", f"{shlex.quote(sys.executable)} -m perago ", 1),
             env=self.environment({}),
             shell=True,
             capture_output=True,

@@ -8,6 +8,12 @@ from pathlib import Path
 
 from perago.adapters.servers import CONDUCTOR, LAKEFS, Binary, ConductorProgram, Progress
 
+_RUN_BY_THIS_PYTHON = f"""\
+#!/bin/sh
+'''exec' "{sys.executable}" "$0" "$@"
+' '''"""
+"""The first lines of a Python program; a `#!` line cannot name a path with a space."""
+
 GO = """#!/bin/sh
 # Like `go mod download -json` and `go build -o OUT`, as far as they are used.
 echo "$$ $*" >> {record}
@@ -62,7 +68,7 @@ fi
 EXTRACT = 'mkdir -p "$destination/lib"; cp "$jar" "$destination"'
 ARCHIVE = 'printf "classes of %s" "$jar" > "$archive"'
 
-CONDUCTOR_JAVA = """#!{python}
+CONDUCTOR_JAVA = """{python}
 import http.server, json, os, signal, sys
 
 with open(__file__ + ".record", "a") as record:
@@ -84,7 +90,7 @@ address = given["server.address"], int(given["server.port"])
 http.server.ThreadingHTTPServer(address, Handler).serve_forever()
 """
 
-SERVER = """#!{python}
+SERVER = """{python}
 import base64, http.server, json, os, signal, sys
 
 with open(__file__ + ".record", "a") as record:
@@ -146,7 +152,7 @@ def make_go(directory: Path, *, download: str = DOWNLOAD, compile_: str = COMPIL
 
 def make_lakefs(path: Path, *, first: str = "") -> Binary:
     """Write a server's double; `first` is Python that it runs before it listens."""
-    _write_program(path, SERVER.format(python=sys.executable, first=first))
+    _write_program(path, SERVER.format(python=_RUN_BY_THIS_PYTHON, first=first))
     return Binary(program=LAKEFS, path=path, version="1.86.0", source="PATH")
 
 
@@ -180,7 +186,7 @@ def make_server_java(home: Path, *, extract: str = EXTRACT, archive: str = ARCHI
 
 def make_conductor(java: Path, *, first: str = "") -> ConductorProgram:
     """Write a Java that is the server, whatever its jar; `first` is Python it runs before."""
-    _write_program(java, CONDUCTOR_JAVA.format(python=sys.executable, first=first))
+    _write_program(java, CONDUCTOR_JAVA.format(python=_RUN_BY_THIS_PYTHON, first=first))
     jar = Binary(
         program=CONDUCTOR, path=java.with_name("server.jar"), version="3.32.1", source="cache"
     )
