@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 # What modules beside the tests assert is explained, too.
 pytest.register_assert_rewrite("tests.acceptance", "tests.integration", "tests.contract")
 
-FAR_SPARKS = frozenset({"test_cluster", "test_cluster_trouble", "test_flights"})
-"""Modules that share a cluster or a Connect server with others, beside the folder `connect`."""
+ON_A_CLUSTER = frozenset({"test_cluster", "test_cluster_trouble"})
+"""Modules in the folder `direct` that share a cluster with the flights, not a Spark with it."""
 
 IN_CI = bool(os.environ.get("CI"))
 
@@ -106,7 +106,7 @@ def _group_of_spark(file: Path) -> str:
     In the first one are the tests that share a warm Spark; in the second one those on clusters and
     Connect servers, and all whose Spark is started by a worker.
     """
-    is_far = file.stem in FAR_SPARKS or file.parent.name not in {"spark", "direct"}
+    is_far = file.stem in ON_A_CLUSTER or file.parent.name not in {"spark", "direct"}
     return "far Spark" if is_far else "near Spark"
 
 

@@ -44,7 +44,7 @@ class SparkCluster:
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def restore(self) -> None:
-        """Start a worker in the place of each one that ended."""
+        """Restart the workers that ended."""
         fresh = []
         for number, worker in enumerate(self.workers):
             if worker.poll() is not None:

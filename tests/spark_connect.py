@@ -85,8 +85,8 @@ def spark_connect_server(
         process = subprocess.Popen(
             [*command, "spark-internal"],
             cwd=directory,
-            # At the end of the class path, where `--driver-class-path` puts them at its beginning:
-            # the archive of Spark's classes fits what begins as it did when that was made.
+            # Append the jars to the class path; `--driver-class-path` would put them first. Java
+            # accepts the archive of Spark's classes only if the path begins as the archive's did.
             env=bare_environment(directory)
             | {"SPARK_DIST_CLASSPATH": os.pathsep.join(map(str, jars))},
             stdin=subprocess.DEVNULL,

@@ -235,7 +235,7 @@ def test_ctrl_c_ends_the_build(perago: CommandLine, tmp_path: Path) -> None:
         up.signal(signal.SIGINT)
         assert up.end() == 130, up.lines
 
-    # Killed with it; whoever inherits it may be late to notice.
+    # A killed process counts as alive until its new parent has reaped it.
     perago.wait_until(lambda _: not builder.is_alive)
     kept = (tmp_path / "cache" / "servers" / "lakefs-1.86.0").iterdir()
     assert [path.name for path in kept] == [".lock"]

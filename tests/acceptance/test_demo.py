@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -23,19 +22,11 @@ CHANGING = re.compile(
 WRITING_STEPS = ["ingest", "clean", "join", "features", "report"]
 
 
-def demo(home: Path, *arguments: str, settings: Mapping[str, str] | None = None) -> list[str]:
-    return perago(home, "demo", *arguments, settings=settings)
-
-
-def perago(home: Path, *arguments: str, settings: Mapping[str, str] | None = None) -> list[str]:
+def demo(home: Path, *arguments: str) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-m", "perago", *arguments],
+        [sys.executable, "-m", "perago", "demo", *arguments],
         cwd=ROOT,
-        env={
-            **os.environ,
-            "PERAGO_HOME": str(home),
-            **(settings or {}),
-        },
+        env=os.environ | {"PERAGO_HOME": str(home)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -59,11 +50,7 @@ def shown_in(readme: Path) -> list[str]:
 def steps_in(lines: list[str], title: str) -> list[str]:
     """The steps of the history that is printed below a title, oldest first, retries cut off."""
     start = lines.index(title) + 2
-    return steps_of(lines[start : lines.index("", start)])
-
-
-def steps_of(rows: list[str]) -> list[str]:
-    """The steps that made the commits of a log, oldest first."""
+    rows = lines[start : lines.index("", start)]
     return [row.split()[3] for row in rows if " Run " in row][::-1]
 
 

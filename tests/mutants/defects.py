@@ -92,7 +92,7 @@ def _parts_that_run(node: ast.AST) -> list[ast.AST]:
     left_out: list[ast.AST | None] = []
     match node:
         case ast.ClassDef():
-            # `frozen`, `slots` and the like guard against mistakes of whoever writes the code.
+            # `frozen`, `slots` and the like only guard against mistakes in later changes.
             left_out = [*node.decorator_list]
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             left_out = [node.returns]

@@ -19,7 +19,7 @@ from pathlib import Path
 from perago.adapters.file_lock import hold_file_lock
 from perago.adapters.progress import Progress
 from perago.adapters.servers.java import find_server_java
-from perago.adapters.servers.local_server import KEPT_VARIABLES
+from perago.adapters.servers.local_server import environment_of_server
 from perago.adapters.servers.maven import find_jar, provide_jar
 from perago.adapters.servers.program_cache import SCRATCH_PREFIX, Binary, sweep
 from perago.adapters.servers.programs import CONDUCTOR
@@ -84,7 +84,7 @@ def provide_conductor(
     """Find both, or fetch and unpack the jar; minutes, the first time."""
     java = find_server_java(environment)  # first: without one the jar is of no use
     jar = provide_jar(CONDUCTOR, cache=cache, environment=environment, progress=progress)
-    kept = {name: environment[name] for name in KEPT_VARIABLES if name in environment}
+    kept = environment_of_server(environment)
     _Unpacking(jar=jar, java=java, environment=kept, progress=progress).make()
     return ConductorProgram(jar=jar, java=java)
 

@@ -35,9 +35,13 @@ _GIVE_UP_SECONDS = 5.0
 _PAUSE_SECONDS = 0.05
 _PORT_ATTEMPTS = 3
 
-KEPT_VARIABLES = ("HOME", "PATH", "TMPDIR", "TZ")
-"""Nothing else of the caller's environment is for the server: no other server's settings, and no
-secrets."""
+_KEPT_VARIABLES = ("HOME", "PATH", "TMPDIR", "TZ")
+
+
+def environment_of_server(given: Mapping[str, str]) -> dict[str, str]:
+    """Keep what a server needs of its caller's environment: no settings of others, no secrets."""
+    return {name: given[name] for name in _KEPT_VARIABLES if name in given}
+
 
 ProgramT = TypeVar("ProgramT", bound=Runnable)
 SomeStateT_co = TypeVar("SomeStateT_co", bound=ServerState, covariant=True)
@@ -228,8 +232,7 @@ class LocalServer(ABC, Generic[ProgramT, StateT]):
         write_state(self.directory, state.stopped())
         if self.log.exists():
             self.log.replace(self.log.with_suffix(".log.1"))
-        given = self._environment
-        kept = {name: given[name] for name in KEPT_VARIABLES if name in given}
+        kept = environment_of_server(self._environment)
         invocation = self._prepare(program, state)
         child = spawn_server(
             invocation.command,
