@@ -29,7 +29,7 @@ FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo setup servers lakefs conductor jars spark-archive quick test check lint types layers \
-	dependencies format torture soak mutants bench wheel lock clean distclean
+	dependencies security audit format torture soak mutants bench wheel lock clean distclean
 
 help: ## List these targets
 	@echo "Perago: typed Python worker runtime that makes data tasks safe"
@@ -62,7 +62,7 @@ quick: $(VENV)/.dev ## Run the tests that need no server and no Java (3 minutes)
 		-m "not (slow or spark or lakefs or conductor or torture)" --results=$(RESULTS)/quick $(ARGS)
 
 # Coverage is also written after failed tests; the first failure is the exit code.
-test: $(VENV)/.dev servers ## Run all tests but the torture ones, with branch coverage (15 minutes)
+test: $(VENV)/.dev servers ## Run all tests but the torture ones, with branch coverage (20 minutes)
 	@mkdir -p $(RESULTS)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --cov --cov-report= --results=$(RESULTS)/test \
 		$(ARGS); code=$$?; \
@@ -74,7 +74,7 @@ test: $(VENV)/.dev servers ## Run all tests but the torture ones, with branch co
 	$(if $(ARGS),,@$(BIN)/coverage report --include='src/perago/domain/*' --fail-under=100 \
 		|| { echo "make: coverage of the domain is below 100 % of lines and branches" >&2; exit 1; })
 
-check: lint types layers dependencies ## Lint, format, types, layers, dependencies
+check: lint types layers dependencies security ## Lint, format, types, layers, dependencies, bandit
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check $(CODE)
@@ -91,6 +91,14 @@ layers: $(VENV)/.dev
 
 dependencies: $(VENV)/.dev
 	$(BIN)/deptry .
+
+security: $(VENV)/.dev
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src
+
+# Apart from `check`: its answer changes with the world, not with the code. Error 1: vulnerabilities are
+# known; 3: no advisory data to be had, which is no green light. (make's own exit code is 2 for both.)
+audit: $(VENV)/.dev ## Ask whether a locked version has a known vulnerability (needs the network)
+	@$(BIN)/python -m tests.audit
 
 format: $(VENV)/.dev ## Format and apply the safe fixes
 	$(BIN)/ruff check --fix-only --quiet $(CODE)

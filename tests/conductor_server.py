@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from perago.adapters.file_lock import hold_file_lock
 from perago.adapters.servers import ConductorProgram, find_conductor, throwaway_conductor
 from perago.adapters.servers.processes import read_tail, spawn_server
 from perago.domain.errors import EnvironmentUnfitError
 from perago.settings import resolve_settings
+from perago.system.file_lock import hold_file_lock
 
 MISSING = "needs a Conductor server: run `perago dev build conductor`, which needs Maven"
 PROJECT = Path(__file__).parent.parent

@@ -1,4 +1,4 @@
-"""A store whose answer to a publish call is lost, before or after it was carried out."""
+"""Stores whose answer to a publish call is lost, before or after it was carried out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 from perago.domain.errors import OutcomeUnknownError
 from perago.domain.ids import BranchName, CommitId, RepositoryName
 from perago.domain.publication import Commit, StagedWorkspace
-from perago.ports import LastCheck, always_allowed
+from perago.ports import Fencing, LastCheck, always_allowed
 from perago.testing import MemoryWorkspaceStore
 
 
@@ -38,7 +38,7 @@ class LossyStore(MemoryWorkspaceStore):
         timeout_seconds: float,
         last_check: LastCheck = always_allowed,
     ) -> Commit:
-        last_check()
+        last_check()()
         with self._losing():
             return super().merge(
                 staged,
@@ -59,7 +59,7 @@ class LossyStore(MemoryWorkspaceStore):
         timeout_seconds: float,
         last_check: LastCheck = always_allowed,
     ) -> None:
-        last_check()
+        last_check()()
         with self._losing():
             super().relocate(
                 repository,
@@ -68,3 +68,61 @@ class LossyStore(MemoryWorkspaceStore):
                 expected_head=expected_head,
                 timeout_seconds=timeout_seconds,
             )
+
+
+class SoftLossyStore(LossyStore):
+    """The same without a lock between look and act: a merge lands on whatever is there, and a
+    reset takes it away.
+    """
+
+    @property
+    def fencing(self) -> Fencing:
+        return Fencing.SOFT
+
+    def merge(
+        self,
+        staged: StagedWorkspace,
+        target: BranchName,
+        *,
+        expected_head: CommitId,
+        message: str,
+        metadata: Mapping[str, str],
+        timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
+    ) -> Commit:
+        self._require(staged.repository, target, expected_head)
+        last_check()()
+        return super().merge(
+            staged,
+            target,
+            expected_head=self.head(staged.repository, target).id,
+            message=message,
+            metadata=metadata,
+            timeout_seconds=timeout_seconds,
+        )
+
+    def relocate(
+        self,
+        repository: RepositoryName,
+        branch: BranchName,
+        *,
+        to: CommitId,
+        expected_head: CommitId,
+        timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
+    ) -> None:
+        self._require(repository, branch, expected_head)
+        assert_in_time = last_check()
+        self._require(repository, branch, expected_head)
+        assert_in_time()
+        super().relocate(
+            repository,
+            branch,
+            to=to,
+            expected_head=self.head(repository, branch).id,
+            timeout_seconds=timeout_seconds,
+        )
+
+    def _require(self, repository: RepositoryName, branch: BranchName, head: CommitId) -> None:
+        with self._lock:
+            self._repository(repository).require_unmoved(branch, head)

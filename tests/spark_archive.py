@@ -18,7 +18,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perago.adapters.file_lock import hold_file_lock
 from perago.adapters.localfs.java import JavaInstallation
 from perago.adapters.spark import DELTA, S3A, JarCache, JarSet
 from perago.adapters.spark.delta import add_delta_conf
@@ -26,6 +25,7 @@ from perago.adapters.spark.java import find_java
 from perago.adapters.spark.s3a import S3A_CONF
 from perago.domain.errors import EnvironmentUnfitError
 from perago.settings import resolve_settings
+from perago.system.file_lock import hold_file_lock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

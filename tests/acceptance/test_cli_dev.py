@@ -16,8 +16,8 @@ from typing import Any
 import psutil
 import pytest
 
-from perago.adapters.localfs.processes import identify
 from perago.adapters.servers import Binary, ConductorProgram
+from perago.system.processes import identify
 from tests.acceptance.command_line import CommandLine, Ended
 from tests.unit.adapters.servers.doubles import make_go, make_maven
 

@@ -10,7 +10,7 @@ import pytest
 
 from perago.adapters.localfs.clock import SystemClock
 from perago.adapters.telemetry import opening
-from perago.runtime import supervisor
+from perago.runtime import turn
 from perago.runtime.health import HealthBoard
 from perago.runtime.http_endpoint import HttpEndpoint
 from perago.settings import ENVIRONMENT_PREFIX, Settings, require_complete, resolve_settings
@@ -29,8 +29,8 @@ from tests.architecture.docs_blocks import ROOT, pages
 
 DEFAULTS = Settings()
 LAST_SECONDS = {
-    "_LAST_CALLS_SECONDS": supervisor._LAST_CALLS_SECONDS,
-    "_STOP_GRACE_SECONDS": supervisor._STOP_GRACE_SECONDS,
+    "_LAST_CALLS_SECONDS": turn._LAST_CALLS_SECONDS,
+    "_STOP_GRACE_SECONDS": turn.STOP_GRACE_SECONDS,
     "_CLOSE_SECONDS": opening._CLOSE_SECONDS,
 }
 """What a worker may take after its grace, by the names of the constants."""

@@ -18,6 +18,7 @@ PURE = {
     "datetime",  # the type; what reads a clock is refused below
     "enum",
     "hashlib",
+    "json",  # between texts and values: files are opened elsewhere
     "math",
     "pathlib",  # the type in an annotation; any use of it is refused below
     "re",

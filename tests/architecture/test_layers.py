@@ -39,6 +39,17 @@ def test_domain_imports_the_standard_library_only(project_root: Path) -> None:
     assert not foreign
 
 
+def test_the_system_layer_stands_on_the_standard_library_and_psutil(project_root: Path) -> None:
+    allowed = sys.stdlib_module_names | {"perago", "psutil"}
+    foreign = {
+        f"{module.relative_to(project_root)} imports {package}"
+        for module in (project_root / "src/perago/system").rglob("*.py")
+        for package in imported_packages(module)
+        if package not in allowed
+    }
+    assert not foreign
+
+
 @pytest.mark.parametrize("name", ["utils", "helpers", "manager", "common"])
 def test_no_module_has_a_name_that_says_nothing(project_root: Path, name: str) -> None:
     assert not list((project_root / "src").rglob(f"*{name}*"))

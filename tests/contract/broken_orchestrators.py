@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
+from perago.adapters.embedded.orchestrator.engine.decide import Report
 from perago.adapters.embedded.orchestrator.engine.instance import Instance, TaskRecord
 from perago.domain.attempt import Attempt, AttemptSnapshot, AttemptStatus
 from perago.domain.ids import TaskId, WorkerId, WorkflowId
@@ -36,22 +37,97 @@ class Tampering(MemoryOrchestrator):
 class ReportsByReferenceName(MemoryOrchestrator):
     """A stale report completes whatever attempt of the step is current."""
 
-    def report(self, attempt: Attempt, outcome: Outcome) -> None:
+    def report(self, attempt: Attempt, outcome: Outcome) -> str | None:
         tasks = super().workflow(attempt.workflow_id).tasks
         same_step = [
             task.attempt for task in tasks if task.attempt.logical_task == attempt.logical_task
         ]
-        super().report(same_step[-1], outcome)
+        return super().report(same_step[-1], outcome)
+
+
+class TakesAnyReport(MemoryOrchestrator):
+    """Lets a report end the task id, whoever holds it by now: as a Conductor server does."""
+
+    def report(self, attempt: Attempt, outcome: Outcome) -> str | None:
+        self._decide(
+            lambda: self._of_task(attempt.task_id), Report(task_id=attempt.task_id, outcome=outcome)
+        )
+        return None
+
+
+class ComparesNoSchedule(MemoryOrchestrator):
+    """Takes the task id, the worker and the poll count for the whole identity of a delivery."""
+
+    def report(self, attempt: Attempt, outcome: Outcome) -> str | None:
+        return super().report(replace(attempt, scheduled_time=None), outcome)
+
+
+class KeepsStalenessToItself(MemoryOrchestrator):
+    """Refuses a stale report, and calls it accepted."""
+
+    def report(self, attempt: Attempt, outcome: Outcome) -> str | None:
+        super().report(attempt, outcome)
+        return None
+
+
+class CallsARepetitionStale(MemoryOrchestrator):
+    """Whoever did not hear the first answer is told that the report is not wanted."""
+
+    def report(self, attempt: Attempt, outcome: Outcome) -> str | None:
+        status = self.snapshot(attempt.task_id).status
+        super().report(attempt, outcome)
+        return f"its status is {status}" if status.is_terminal else None
+
+
+class ForgetsTheSchedule(MemoryOrchestrator):
+    """Hands out a task id without saying when it was scheduled."""
+
+    def poll(
+        self, task_names: Sequence[str], *, worker_id: WorkerId, count: int, wait_seconds: float
+    ) -> list[PolledTask]:
+        tasks = super().poll(
+            task_names, worker_id=worker_id, count=count, wait_seconds=wait_seconds
+        )
+        return [replace(task, attempt=replace(task.attempt, scheduled_time=None)) for task in tasks]
+
+
+class ForgetsTheRetryChain(Tampering):
+    """Keeps of a retry that it is one, not of what."""
+
+    def report(self, attempt: Attempt, outcome: Outcome) -> str | None:
+        answer = super().report(attempt, outcome)
+        instance = self.instances.instances[attempt.workflow_id]
+        self.replace_tasks(
+            instance, [replace(record, retried_task_id=None) for record in instance.tasks]
+        )
+        return answer
+
+
+class HandBackSchedulesAnew(Tampering):
+    """Takes what was handed back for a new attempt."""
+
+    def hand_back(self, attempt: Attempt) -> None:
+        super().hand_back(attempt)
+        now = self._clock.now()
+        self.tamper(attempt, lambda record: replace(record, scheduled_at=now))
+
+
+class CallsAnythingARoot(MemoryOrchestrator):
+    """Takes every instance for an outermost one, without a look."""
+
+    def find_root(self, workflow_id: WorkflowId) -> WorkflowId:
+        return workflow_id
 
 
 class LastReportWins(Tampering):
     """A second report replaces the first."""
 
-    def report(self, attempt: Attempt, outcome: Outcome) -> None:
-        super().report(attempt, outcome)
+    def report(self, attempt: Attempt, outcome: Outcome) -> str | None:
+        answer = super().report(attempt, outcome)
         if isinstance(outcome, Completed):
             output = outcome.output
             self.tamper(attempt, lambda record: replace(record, output=output))
+        return answer
 
 
 class HeartbeatRevives(Tampering):
@@ -102,35 +178,37 @@ class HandBackIsAFailure(MemoryOrchestrator):
 class RetryKeepsTaskId(Tampering):
     """A retry is the same task id again, as if an id were a step."""
 
-    def report(self, attempt: Attempt, outcome: Outcome) -> None:
-        super().report(attempt, outcome)
+    def report(self, attempt: Attempt, outcome: Outcome) -> str | None:
+        answer = super().report(attempt, outcome)
         instance = self.instances.instances[attempt.workflow_id]
         *before, last = instance.tasks
         if last.retried_task_id is not None:
             gone = replace(before[-1], task_id=TaskId(f"old-{before[-1].task_id}"))
             kept = replace(last, task_id=last.retried_task_id)
             self.replace_tasks(instance, [*before[:-1], gone, kept])
+        return answer
 
 
 class TerminalFailureIsRetried(MemoryOrchestrator):
     """Knows one kind of failure only."""
 
-    def report(self, attempt: Attempt, outcome: Outcome) -> None:
+    def report(self, attempt: Attempt, outcome: Outcome) -> str | None:
         if isinstance(outcome, TerminalFailure):
             outcome = Failed(reason=outcome.reason, phase=outcome.phase)
-        super().report(attempt, outcome)
+        return super().report(attempt, outcome)
 
 
 class RetriesAtOnce(Tampering):
     """Forgets the delay before a retry."""
 
-    def report(self, attempt: Attempt, outcome: Outcome) -> None:
-        super().report(attempt, outcome)
+    def report(self, attempt: Attempt, outcome: Outcome) -> str | None:
+        answer = super().report(attempt, outcome)
         instance = self.instances.instances[attempt.workflow_id]
         self.replace_tasks(
             instance,
             [replace(record, available_at=record.scheduled_at) for record in instance.tasks],
         )
+        return answer
 
 
 class HandsOutTwice(Tampering):
@@ -251,6 +329,14 @@ class ForgetsRetriedAttempts(MemoryOrchestrator):
 
 # Each with a test that must fail on it.
 BROKEN: dict[type[MemoryOrchestrator], str] = {
+    TakesAnyReport: "test_a_report_does_not_end_what_another_worker_holds[failed]",
+    ComparesNoSchedule: "test_a_report_does_not_end_the_same_task_id_scheduled_anew[completed]",
+    KeepsStalenessToItself: "test_the_report_of_a_lost_lease_is_told_to_be_stale[failed]",
+    CallsARepetitionStale: "test_the_same_report_again_is_accepted[completed]",
+    ForgetsTheSchedule: "test_a_delivery_carries_when_its_task_id_was_scheduled",
+    ForgetsTheRetryChain: "test_a_retry_names_the_attempt_that_it_retries",
+    CallsAnythingARoot: "test_an_instance_that_nobody_started_as_a_part_is_its_own_root",
+    HandBackSchedulesAnew: "test_a_hand_back_keeps_the_schedule",
     ReportsByReferenceName: "test_a_stale_report_is_answered_and_ignored",
     LastReportWins: "test_a_second_report_is_ignored",
     HeartbeatRevives: "test_a_stale_heartbeat_is_answered_and_ignored",

@@ -76,7 +76,7 @@ class CheckThenAct(MemoryWorkspaceStore):
     ) -> Commit:
         found = self._repository(staged.repository)
         found.require_unmoved(target, expected_head)
-        last_check()
+        last_check()()
         time.sleep(_GAP_SECONDS)
         with self._lock:
             tree = found.commit(staged.commit).tree
@@ -97,7 +97,7 @@ class CheckThenAct(MemoryWorkspaceStore):
         found = self._repository(repository)
         found.commit(to)
         found.require_unmoved(branch, expected_head)
-        last_check()
+        last_check()()
         time.sleep(_GAP_SECONDS)
         with self._lock:
             found.move(found.branch(branch), to)
@@ -270,6 +270,26 @@ class CheckoutHardLinks(MemoryWorkspaceStore):
 
 class TestCheckoutHardLinks(OnMemory):
     kind: ClassVar[type[MemoryWorkspaceStore]] = CheckoutHardLinks
+
+
+class CheckoutWritesOver(MemoryWorkspaceStore):
+    """Replaces what has the name of a file, as it once did."""
+
+    def checkout(
+        self,
+        repository: RepositoryName,
+        commit: CommitId,
+        files: Mapping[RelativePath, ObjectEntry],
+        directory: Path,
+        on_transfer: OnTransfer,
+    ) -> dict[RelativePath, Digest]:
+        for path in files:
+            (directory / path).unlink(missing_ok=True)
+        return super().checkout(repository, commit, files, directory, on_transfer)
+
+
+class TestCheckoutWritesOver(OnMemory):
+    kind: ClassVar[type[MemoryWorkspaceStore]] = CheckoutWritesOver
 
 
 class RoomAtAnyPrice(MemoryWorkspaceStore):
@@ -460,13 +480,33 @@ class SoftStore(CheckThenAct):
         found.require_unmoved(target, expected_head)
         if source.tree == found.commit(expected_head).tree:
             raise StoreError("there is nothing to merge")
-        last_check()
+        last_check()()
         time.sleep(_GAP_SECONDS)
         with self._lock:
             branch = found.branch(target)
             commit = self._commit(found, source.tree, (branch.head,), message, metadata)
             found.move(branch, commit.id)
             return commit
+
+    def relocate(
+        self,
+        repository: RepositoryName,
+        branch: BranchName,
+        *,
+        to: CommitId,
+        expected_head: CommitId,
+        timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
+    ) -> None:
+        found = self._repository(repository)
+        found.commit(to)
+        found.require_unmoved(branch, expected_head)
+        assert_in_time = last_check()
+        found.require_unmoved(branch, expected_head)
+        assert_in_time()
+        time.sleep(_GAP_SECONDS)
+        with self._lock:
+            found.move(found.branch(branch), to)
 
 
 class TestSoftStore(OnMemory):
@@ -519,6 +559,54 @@ class TestNobodyIsAsked(OnMemory):
     kind: ClassVar[type[MemoryWorkspaceStore]] = NobodyIsAsked
 
 
+class NobodyLooksAtTheClock(MemoryWorkspaceStore):
+    """Asks, and moves branches however long the answer took."""
+
+    def merge(
+        self,
+        staged: StagedWorkspace,
+        target: BranchName,
+        *,
+        expected_head: CommitId,
+        message: str,
+        metadata: Mapping[str, str],
+        timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
+    ) -> Commit:
+        last_check()
+        return super().merge(
+            staged,
+            target,
+            expected_head=expected_head,
+            message=message,
+            metadata=metadata,
+            timeout_seconds=timeout_seconds,
+        )
+
+    def relocate(
+        self,
+        repository: RepositoryName,
+        branch: BranchName,
+        *,
+        to: CommitId,
+        expected_head: CommitId,
+        timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
+    ) -> None:
+        last_check()
+        super().relocate(
+            repository,
+            branch,
+            to=to,
+            expected_head=expected_head,
+            timeout_seconds=timeout_seconds,
+        )
+
+
+class TestNobodyLooksAtTheClock(OnMemory):
+    kind: ClassVar[type[MemoryWorkspaceStore]] = NobodyLooksAtTheClock
+
+
 class SoftStoreThatLies(CheckThenAct):
     """Soft, and says that its parent is the expected head when it is not."""
 
@@ -551,3 +639,28 @@ class SoftStoreThatMovesNothing(SoftStore):
 
 class TestSoftStoreThatMovesNothing(OnMemory):
     kind: ClassVar[type[MemoryWorkspaceStore]] = SoftStoreThatMovesNothing
+
+
+class SoftStoreThatLooksTooEarly(SoftStore):
+    """Does not look again after the last check, which takes a call to another server."""
+
+    def relocate(
+        self,
+        repository: RepositoryName,
+        branch: BranchName,
+        *,
+        to: CommitId,
+        expected_head: CommitId,
+        timeout_seconds: float,
+        last_check: LastCheck = always_allowed,
+    ) -> None:
+        found = self._repository(repository)
+        found.commit(to)
+        found.require_unmoved(branch, expected_head)
+        last_check()()
+        with self._lock:
+            found.move(found.branch(branch), to)
+
+
+class TestSoftStoreThatLooksTooEarly(OnMemory):
+    kind: ClassVar[type[MemoryWorkspaceStore]] = SoftStoreThatLooksTooEarly

@@ -11,11 +11,10 @@ import pytest
 from perago.app.follow import RunRequest, start_run
 from perago.authoring import load_pipeline
 from perago.bootstrap import ExecutorFactory, open_application, open_worker
-from perago.domain.attempt import Attempt
+from perago.domain.events import Event, SparkProgressed
 from perago.domain.ids import BranchName, RepositoryName
 from perago.domain.spark_progress import SparkProgress
 from perago.domain.workflow import WorkflowStatus
-from perago.runtime.events import IgnoredEvents
 from perago.settings import Settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -25,16 +24,17 @@ REPOSITORY, MAIN = RepositoryName("staged"), BranchName("main")
 
 
 @dataclass(slots=True)
-class Onlooker(IgnoredEvents):
+class Onlooker:
     """Lets the body go on once it has seen it in the middle of a stage."""
 
     gate: Path
     told: list[tuple[SparkProgress, str | None]] = field(default_factory=list)
 
-    def spark_progressed(self, attempt: Attempt, progress: SparkProgress, line: str | None) -> None:
-        self.told.append((progress, line))
-        if progress.active:
-            self.gate.touch()
+    def handle(self, event: Event) -> None:
+        if isinstance(event, SparkProgressed):
+            self.told.append((event.progress, event.line))
+            if event.progress.active:
+                self.gate.touch()
 
 
 def test_stages_and_tasks_are_told_while_the_body_runs_and_summed_up_in_its_log(

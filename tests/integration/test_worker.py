@@ -3,100 +3,27 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
+from pydantic import ByteSize
 
-from perago.app.follow import RunRequest, start_run
+from perago.adapters.localfs.home import make_logs_directory
 from perago.authoring import load_pipeline
-from perago.bootstrap import (
-    Application,
-    ExecutorFactory,
-    Worker,
-    open_application,
-    open_worker,
-)
-from perago.domain.attempt import Attempt, AttemptStatus
+from perago.bootstrap import ExecutorFactory, Worker, open_application, open_worker
+from perago.domain.attempt import AttemptStatus
 from perago.domain.errors import WorkspaceRootLockedError
-from perago.domain.ids import BranchName, RepositoryName, WorkflowId
-from perago.domain.outcome import JsonObject
-from perago.domain.workflow import WorkflowState, WorkflowStatus
-from perago.runtime.events import IgnoredEvents
+from perago.domain.workflow import WorkflowStatus
 from perago.settings import Settings
-
-TROUBLE = Path(__file__).parents[1] / "acceptance" / "pipelines" / "trouble.py"
-REPOSITORY = RepositoryName("trouble")
-MAIN = BranchName("main")
-
-
-@dataclass(slots=True)
-class Recorder(IgnoredEvents):
-    """Remembers what a supervisor says."""
-
-    started: list[Attempt] = field(default_factory=list)
-    died: list[str] = field(default_factory=list)
-    progress: list[str] = field(default_factory=list)
-
-    def attempt_started(self, attempt: Attempt) -> None:
-        self.started.append(attempt)
-
-    def progressed(self, attempt: Attempt, message: str, fraction: float | None) -> None:
-        self.progress.append(message)
-
-    def executor_died(self, attempt: Attempt | None, how: str) -> None:
-        self.died.append(how)
-
-
-@dataclass(slots=True, kw_only=True)
-class Bench:
-    """An embedded home with one repository, and the means to run a pipeline on it."""
-
-    application: Application
-    recorder: Recorder = field(default_factory=Recorder)
-
-    def start(self, name: str, params: JsonObject | None = None) -> WorkflowId:
-        return start_run(
-            RunRequest(
-                pipeline=load_pipeline(f"{TROUBLE}:{name}", TROUBLE.parent),
-                params=params or {},
-                repository=REPOSITORY,
-                branch=MAIN,
-            ),
-            store=self.application.store,
-            orchestrator=self.application.orchestrator,
-        )
-
-    def work(self, name: str, workflow: WorkflowId, meddle: Callable[[Worker], None]) -> None:
-        """Supervise until the workflow is over, while `meddle` runs in a thread."""
-        pipeline = load_pipeline(f"{TROUBLE}:{name}", TROUBLE.parent)
-        factory = ExecutorFactory(
-            settings=self.application.settings,
-            targets=(str(TROUBLE),),
-            search_path=TROUBLE.parent,
-        )
-        with open_worker(self.application, pipeline.tasks, factory, self.recorder) as worker:
-            meddler = threading.Thread(target=meddle, args=(worker,))
-            meddler.start()
-            worker.supervisor.run(lambda: self.state(workflow).status.is_terminal)
-            meddler.join()
-
-    def run(self, name: str, params: JsonObject | None = None) -> WorkflowState:
-        workflow = self.start(name, params)
-        self.work(name, workflow, lambda _: None)
-        return self.state(workflow)
-
-    def state(self, workflow: WorkflowId) -> WorkflowState:
-        return self.application.orchestrator.workflow(workflow)
-
-    def log_of(self, workflow: WorkflowId, step: str) -> str:
-        logs = self.application.settings.logs_directory / workflow
-        (path,) = logs.glob(f"{step}.*.log")
-        return path.read_text(encoding="utf-8", errors="replace")
+from tests.integration.worker_bench import (
+    MAIN,
+    REPOSITORY,
+    TROUBLE,
+    Bench,
+    assert_gone,
+    wait_for,
+)
 
 
 @pytest.fixture
@@ -131,7 +58,7 @@ def test_a_killed_executor_is_replaced_and_its_directory_collected(bench: Bench)
     ]
     assert "killed by SIGKILL" in (state.tasks[0].reason or "")
     attempts = bench.application.settings.attempts_root / "attempts"
-    assert list(attempts.iterdir()) == []
+    assert list(attempts.glob("*-*/")) == []
     history = list(
         bench.application.store.log(REPOSITORY, bench.application.store.head(REPOSITORY, MAIN).id)
     )
@@ -256,7 +183,7 @@ def test_what_is_no_exception_fails_the_attempt_and_not_the_executor(bench: Benc
 def test_without_a_log_an_attempt_fails_and_says_so(bench: Bench) -> None:
     workflow = bench.start("chatting", {"file": "unused"})
     logs = bench.application.settings.logs_directory
-    logs.mkdir()
+    make_logs_directory(logs)
     (logs / workflow).write_text("a file where a directory must be")
 
     bench.work("chatting", workflow, lambda _: None)
@@ -265,6 +192,39 @@ def test_without_a_log_an_attempt_fails_and_says_so(bench: Bench) -> None:
     assert first.status is AttemptStatus.FAILED
     assert "cannot open the attempt's log" in (first.reason or "")
     assert bench.recorder.died == []
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("babbling", "the attempt's log has"),
+        ("breeding", "the attempt runs"),
+        ("hoarding", "the attempt has too many files open"),
+    ],
+)
+def test_an_attempt_that_takes_too_much_fails_and_says_of_what(
+    tmp_path: Path, name: str, sentence: str
+) -> None:
+    settings = Settings(
+        home=tmp_path / "home",
+        attempt_log_bytes=ByteSize(100_000),
+        attempt_processes=20,
+        attempt_open_files=200,
+    )
+    file = tmp_path / "file"
+    with open_application(settings, create=True) as application:
+        application.store.create_repository(REPOSITORY, branch=MAIN)
+        bench = Bench(application=application)
+        state = bench.run(name, {"file": str(file)})
+
+    (task,) = state.tasks
+    assert task.status is AttemptStatus.FAILED
+    assert sentence in (task.reason or "")
+    assert "PERAGO_ATTEMPT_" in (task.reason or "")
+    if name == "breeding":
+        assert_gone(file)
+    if name == "hoarding":
+        assert file.read_text() == "(0, 0)", "no core dumps"
 
 
 def test_a_second_worker_on_one_root_is_refused(bench: Bench) -> None:
@@ -278,26 +238,3 @@ def test_a_second_worker_on_one_root_is_refused(bench: Bench) -> None:
         open_worker(bench.application, pipeline.tasks, factory, bench.recorder),
     ):
         pass
-
-
-def wait_for(path: Path) -> None:
-    ends = time.monotonic() + 60
-    while not (path.exists() and path.read_text()):
-        assert time.monotonic() < ends, f"{path.name} never appeared"
-        time.sleep(0.02)
-
-
-def assert_gone(pids: Path) -> None:
-    """The processes end; a kill takes a moment to arrive on a busy machine."""
-    ends = time.monotonic() + 30
-    for pid in map(int, pids.read_text().split()):
-        while is_running(pid):
-            assert time.monotonic() < ends, f"process {pid} still runs"
-            time.sleep(0.02)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False

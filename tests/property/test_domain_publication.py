@@ -271,3 +271,6 @@ def test_only_the_polled_attempt_in_progress_is_current(
         assert snapshot.retry_count == attempt.retry_count
         assert attempt.worker_id is None or snapshot.worker_id in (None, attempt.worker_id)
         assert attempt.poll_count is None or snapshot.poll_count in (None, attempt.poll_count)
+        schedules = {attempt.scheduled_time, snapshot.scheduled_time} - {None}
+        assert len(schedules) <= 1
+        assert not snapshot.is_retried

@@ -607,15 +607,17 @@ def test_nothing_is_left_of_it_when_it_closes_in_the_middle_of_everything() -> N
         assert len(rig.proxy.log) == 4
         for client in clients:
             client.close()
-        _wait_for_handlers()
+        _wait_for_handlers(threads)
 
     assert set(threading.enumerate()) <= threads
     assert process.num_fds() < files
 
 
-def _wait_for_handlers() -> None:
+def _wait_for_handlers(before: set[threading.Thread]) -> None:
     """The server's own threads end when they see that their connections did."""
     deadline = time.monotonic() + 30
-    while any("process_request_thread" in thread.name for thread in threading.enumerate()):
+    while any(
+        "process_request_thread" in thread.name for thread in set(threading.enumerate()) - before
+    ):
         assert time.monotonic() < deadline, "a handler never ended"
         time.sleep(0.01)  # no join: one that is about to be started cannot be joined

@@ -12,6 +12,7 @@ from perago.ports import (
     Failpoints,
     GuardrailEvaluator,
     Orchestrator,
+    OutcomeReporter,
     SparkGuardrails,
     SparkSessions,
     WorkspaceStore,
@@ -33,3 +34,5 @@ class AttemptPorts:
     failpoints: Failpoints
     direct_store: DirectStore | None = None
     """The same store, where Spark can reach it by itself."""
+    reporter: OutcomeReporter | None = None
+    """Reports in the attempt's stead; without one the orchestrator is told directly, once."""

@@ -66,7 +66,12 @@ def check_out(
 ) -> Checkout:
     """Bring the files here; `copies` is how often they will lie on this disk."""
     entries = store.list_objects(ref.repository, ref.ref, spec.prefix.key)
-    layout = map_objects(spec.prefix, entries, folds_case=directory.folds_case)
+    layout = map_objects(
+        spec.prefix,
+        entries,
+        folds_case=directory.folds_case,
+        normalises=directory.normalises,
+    )
     ensure_room(
         layout.total_bytes * copies,
         directory.root,

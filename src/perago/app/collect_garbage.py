@@ -6,11 +6,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from perago.domain.errors import NotFoundInOrchestratorError, NotFoundInStoreError, PeragoError
-from perago.domain.ids import BranchName, CommitId, RepositoryName
-from perago.domain.outcome import read_ref
+from perago.domain.errors import (
+    NotFoundInOrchestratorError,
+    NotFoundInStoreError,
+    OrchestratorError,
+    PeragoError,
+)
+from perago.domain.ids import BranchName, CommitId, RepositoryName, WorkflowId
+from perago.domain.json_limits import find_unreadable
+from perago.domain.outcome import find_refs
 from perago.domain.staging import STAGING_PREFIX, parse_staging_name
 from perago.ports import Orchestrator, WorkspaceStore
+
+_NO_LIMIT = 2**31 - 1
 
 
 class StagingState(StrEnum):
@@ -84,14 +92,38 @@ def collect_stagings(
 
 
 def find_inputs_in_flight(orchestrator: Orchestrator) -> set[CommitId]:
-    """Every commit that an unfinished workflow instance may still read."""
+    """Every commit that an unfinished workflow instance may still read.
+
+    Raises where an instance does not tell: what is collected then might be one of its commits.
+    """
     roots: set[CommitId] = set()
-    for run_id in orchestrator.workflow_ids(limit=10_000, unfinished=True):
-        run = orchestrator.workflow(run_id)
-        payloads = [run.input, *(task.input for task in run.tasks)]
+    for run_id in _find_unfinished(orchestrator):
+        try:
+            run = orchestrator.workflow(run_id)
+        except NotFoundInOrchestratorError:
+            continue  # it was removed since
+        payloads = [run.input, run.output, *(task.input for task in run.tasks)]
         payloads += [task.output for task in run.tasks]
-        roots.update(ref for payload in payloads if (ref := read_ref(payload)) is not None)
+        for payload in payloads:
+            reason = find_unreadable(payload)
+            if reason is not None:
+                raise OrchestratorError(
+                    f"cannot tell which commits run {run_id} uses: {reason}",
+                    hint=f"wait until it is over, or end it: perago cancel {run_id}",
+                )
+            roots |= find_refs(payload)
     return roots
+
+
+def _find_unfinished(orchestrator: Orchestrator) -> set[WorkflowId]:
+    # A listing is made of pages, and a run that ends meanwhile moves the others up, past the end of
+    # a page. So until nothing new is found.
+    found: set[WorkflowId] = set()
+    while not found.issuperset(
+        listed := orchestrator.workflow_ids(limit=_NO_LIMIT, unfinished=True)
+    ):
+        found.update(listed)
+    return found
 
 
 def _state_of(orchestrator: Orchestrator, branch: BranchName) -> StagingState:

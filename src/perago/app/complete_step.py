@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from perago.domain.attempt import Attempt
 from perago.domain.errors import NotFoundInOrchestratorError, UsageError
 from perago.domain.ids import BranchName, RepositoryName
-from perago.domain.outcome import Completed, Failed, JsonObject, Phase
+from perago.domain.outcome import Completed, Failed, JsonObject, Outcome, Phase
 from perago.domain.workflow import TaskState, WorkflowState
 from perago.ports import Orchestrator, WorkspaceStore
 
@@ -35,12 +36,12 @@ def complete_step(
     """Report the answer; return the output that was reported, None for a failure."""
     task = find_open_human(workflow, reference_name)
     if answer.failure is not None:
-        orchestrator.report(task.attempt, Failed(reason=answer.failure, phase=Phase.BODY))
+        _report(task.attempt, Failed(reason=answer.failure, phase=Phase.BODY), orchestrator)
         return None
     output = dict(answer.output)
     if "workspace" not in output and isinstance(task.input.get("workspace"), dict):
         output["workspace"] = _advance_workspace(task.input["workspace"], answer.ref, store)
-    orchestrator.report(task.attempt, Completed(output=output))
+    _report(task.attempt, Completed(output=output), orchestrator)
     return output
 
 
@@ -69,6 +70,17 @@ def find_open_human(workflow: WorkflowState, reference_name: str) -> TaskState:
             hint=f"`perago status {workflow.id}` shows the run",
         )
     return task
+
+
+def _report(attempt: Attempt, outcome: Outcome, orchestrator: Orchestrator) -> None:
+    """Report, or say that the step was answered or ended since it was looked at."""
+    stale = orchestrator.report(attempt, outcome)
+    if stale is not None:
+        raise UsageError(
+            f"step {attempt.reference_name!r} of run {attempt.workflow_id} did not take the "
+            f"answer: {stale}",
+            hint=f"`perago status {attempt.workflow_id}` shows the run",
+        )
 
 
 def _advance_workspace(workspace: object, ref: str | None, store: WorkspaceStore) -> JsonObject:

@@ -1,9 +1,9 @@
 """Try and Confirm: stages what changed, then moves the target branch, or nothing.
 
 Invariant: a merge or relocation is sent at most once, only after a plan was made from a freshly
-read HEAD, and the attempt fence is the last thing that is passed before; and it counts as published
-only if the result, read back, has the input ref as its only parent and the staged tree as its
-content.
+read HEAD and the attempt fence was passed once more, and with time left on the clock; and it counts
+as published only if the result, read back, has the input ref as its only parent and the staged tree
+as its content.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from perago.ports import (
     LastCheck,
     LocalFile,
     OnTransfer,
+    TimeCheck,
     WorkspaceStore,
 )
 
@@ -137,10 +138,15 @@ class Publisher:
     def _act(self, plan: Merge | Replace | Relocate, changes: StagedChanges | None) -> CommitId:
         sent_at = self.fence.clock.elapsed()
 
-        def pass_last_fence() -> None:
-            nonlocal sent_at
+        def pass_last_fence() -> TimeCheck:
             self.fence.assert_may_act()
             self.failpoints.hit(Failpoint.FENCED_BEFORE_ACT, self.attempt)
+            return pass_clock
+
+        def pass_clock() -> None:
+            nonlocal sent_at
+            self.fence.assert_in_time()
+            self.failpoints.hit(Failpoint.TIMED_BEFORE_ACT, self.attempt)
             sent_at = self.fence.clock.elapsed()
 
         try:

@@ -1,35 +1,32 @@
-"""Tells the orchestrator how an attempt ended, and tries again when it does not hear."""
+"""Reports how an attempt ended, for callers that have no supervisor to do it."""
 
 from __future__ import annotations
 
 import logging
 
 from perago.domain.attempt import Attempt
+from perago.domain.changes import ChangeCount
 from perago.domain.errors import PeragoError
 from perago.domain.outcome import Outcome
-from perago.ports import Clock, Orchestrator
+from perago.ports import Orchestrator
 
 _log = logging.getLogger(__name__)
 
-_DELAYS_SECONDS = (0.5,)
-"""Waits between tries to report. A report is idempotent: a second one is ignored. There are few:
-the client tries again by itself, and afterwards the supervisor does, while the slot works on."""
 
+class OrchestratorReporter:
+    """The `OutcomeReporter` that asks the orchestrator once. A supervisor's tries again."""
 
-def report_outcome(
-    attempt: Attempt, outcome: Outcome, *, orchestrator: Orchestrator, clock: Clock
-) -> bool:
-    """Report; say whether the orchestrator heard."""
-    for delay in (*_DELAYS_SECONDS, None):
+    def __init__(self, attempt: Attempt, orchestrator: Orchestrator) -> None:
+        self._attempt = attempt
+        self._orchestrator = orchestrator
+
+    def report(self, outcome: Outcome, changes: ChangeCount | None) -> bool:  # noqa: ARG002
+        """Report; say whether the orchestrator took it."""
         try:
-            orchestrator.report(attempt, outcome)
+            stale = self._orchestrator.report(self._attempt, outcome)
         except PeragoError as error:
-            if delay is None:
-                # Our own error says it all, and the supervisor goes on trying.
-                _log.warning("could not report %s: %s", outcome.status, error.message)
-                return False
-            _log.warning("report failed, trying again in %.1f s: %s", delay, error.message)
-            clock.sleep(delay)
-        else:
-            return True
-    return False
+            _log.warning("could not report %s: %s", outcome.status, error.message)
+            return False
+        if stale is not None:
+            _log.warning("%s is not reported: %s", outcome.status, stale)
+        return stale is None

@@ -15,11 +15,11 @@ from perago.app.attempt_policy import AttemptPolicy
 from perago.app.attempt_ports import AttemptPorts
 from perago.app.attempt_scope import AttemptScope
 from perago.app.direct_workspace import DirectWorkspaceFlow
+from perago.app.exhausted import explain_exhausted
 from perago.app.fence import AttemptFence
-from perago.app.full_disk import explain_full_disk
 from perago.app.local_workspace import LocalWorkspaceFlow
 from perago.app.phases import PhaseRecorder
-from perago.app.report import report_outcome
+from perago.app.report import OrchestratorReporter
 from perago.app.spark_sampler import SparkSampler
 from perago.app.workspace_flow import WorkspaceFlow
 from perago.authoring import AnyTask, TaskContext, TaskInput, WorkspaceKind, WorkspaceSpec
@@ -39,7 +39,13 @@ from perago.domain.outcome import (
 )
 from perago.domain.workflow import PolledTask
 from perago.domain.workspace import WorkspaceRef
-from perago.ports import AttemptObserver, Failpoint, Lease, SparkLease, SparkWorkspace
+from perago.ports import (
+    AttemptObserver,
+    Failpoint,
+    Lease,
+    SparkLease,
+    SparkWorkspace,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -76,7 +82,9 @@ class AttemptRun:
         policy: AttemptPolicy | None = None,
     ) -> None:
         self._raw_input = polled.input
+        self._reporter = ports.reporter or OrchestratorReporter(polled.attempt, ports.orchestrator)
         self._lease = lease
+        self._body_is_over = False
         self._observer = observer
         self._scope = AttemptScope(
             task=task,
@@ -117,7 +125,7 @@ class AttemptRun:
         # Whatever went wrong, this attempt failed: the one place where catching everything is the
         # point. It is logged with its traceback, and reported.
         except Exception as error:  # noqa: BLE001
-            explained, phase = explain_full_disk(error), self._scope.phases.current
+            explained, phase = explain_exhausted(error), self._scope.phases.current
             if isinstance(explained, PeragoError) and phase is not Phase.BODY:
                 # Our own errors say what to do; of a body, people want to see where it was.
                 _log.warning("attempt failed in phase %s: %s", phase, explained)
@@ -164,8 +172,11 @@ class AttemptRun:
             # The sampler outside: what it says last is said where the runtime logs, whatever the
             # body did to the process.
             sampler = SparkSampler(spark, self._observer, scope.ports.clock)
-            with sampler, scope.ports.isolation.around_body():
-                raw = self._invoke(task_input, workspace, spark)
+            try:
+                with sampler, scope.ports.isolation.around_body():
+                    raw = self._invoke(task_input, workspace, spark)
+            finally:
+                self._body_is_over = True
             if flow is not None:
                 flow.settle(spark)
             # Checked before anything is staged: what cannot be reported must not be published.
@@ -207,22 +218,22 @@ class AttemptRun:
             execution_id=scope.execution_id,
             workspace=task_input.workspace,
             logger=logging.getLogger(f"perago.task.{scope.task.name}"),
-            on_progress=self._observer.progressed,
+            on_progress=self._tell_progress,
             is_cancelled=lambda: self._lease.is_lost,
         )
+
+    def _tell_progress(self, message: str, fraction: float | None) -> None:
+        # A thread that the body left behind may speak while the next attempt runs.
+        if not self._body_is_over:
+            self._observer.progressed(message, fraction)
 
     # -- afterwards
 
     def _report(self, outcome: Outcome) -> bool:
-        """Tell the orchestrator; say whether it heard."""
+        """Report; say whether the orchestrator took it."""
         scope = self._scope
         with scope.phases.phase(Phase.REPORT):
-            return report_outcome(
-                scope.attempt,
-                outcome,
-                orchestrator=scope.ports.orchestrator,
-                clock=scope.ports.clock,
-            )
+            return self._reporter.report(outcome, scope.changes)
 
     def _clean_up(self, outcome: Outcome) -> None:
         scope = self._scope

@@ -138,7 +138,7 @@ def export_directory(
             f"{directory} is no empty directory", hint="export into an empty or a new one"
         )
     entries = store.list_objects(repository, commit, prefix.key)
-    layout = map_objects(prefix, entries, folds_case=disk.folds_case)
+    layout = map_objects(prefix, entries, folds_case=disk.folds_case, normalises=disk.normalises)
     ensure_room(
         layout.total_bytes,
         directory,

@@ -24,7 +24,7 @@ from perago.authoring.guardrails import (
     require_schema,
     require_unique,
 )
-from perago.authoring.payload import TaskInput
+from perago.authoring.payload import TaskInput, parse_workspace
 from perago.authoring.pipeline import Pipeline
 from perago.authoring.raw_tasks import RawTask, http, human, raw, sub_workflow, wait
 from perago.authoring.signature import BodySignature, WorkspaceKind
@@ -61,6 +61,7 @@ __all__ = [
     "load_pipeline",
     "load_targets",
     "parallel",
+    "parse_workspace",
     "pipeline_param",
     "raw",
     "require_columns",

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError
 
 from perago.authoring.models import PayloadModel, is_unchecked
 from perago.authoring.schemas import DIALECT, describe_object
 from perago.authoring.wording import describe_validation, suggest
 from perago.domain.errors import InvalidInputError, InvalidResultError
 from perago.domain.ids import BranchName, CommitId, RepositoryName
+from perago.domain.json_limits import explain_unusable_json
 from perago.domain.outcome import JsonObject, JsonValue
 from perago.domain.workspace import WorkspaceRef
 
@@ -67,6 +65,11 @@ def parse_task_input(raw: JsonObject, params: PayloadModel, *, has_workspace: bo
         workspace=_workspace_ref(raw["workspace"]) if has_workspace else None,
         params=params.validate(raw["params"]),
     )
+
+
+def parse_workspace(raw: JsonObject) -> WorkspaceRef:
+    """The workspace of a task input that was validated before."""
+    return _workspace_ref(raw.get("workspace"))
 
 
 def dump_task_result(value: object, model: PayloadModel, *, max_bytes: int) -> JsonObject:
@@ -140,34 +143,13 @@ def _unfit_values(value: object, model: PayloadModel) -> list[str]:
             return describe_validation(error, at="result", values=given)
     try:
         dumped = model.adapter.dump_python(value, mode="json", by_alias=True, warnings="error")
-    except (PydanticSerializationError, UnicodeEncodeError):
-        # Its message quotes values. It happens when an instance was changed after it was made.
+    except (ValueError, RecursionError):
+        # Its message quotes values. It happens when an instance was changed after it was made, and
+        # when it is nested too deep or has a number that is too long to be written at all.
         return ["it holds a value that its model does not allow, or that cannot be JSON"]
-    return list(_not_json(dumped, "result"))
-
-
-def _not_json(value: JsonValue, at: str) -> Iterator[str]:
-    match value:
-        case float() if not math.isfinite(value):
-            yield f"{at}: is {value}, which JSON cannot say"
-        case str() if _is_broken(value):
-            yield f"{at}: is a text that is not valid Unicode"
-        case dict():
-            for key, child in value.items():
-                yield from _not_json(child, f"{at}.{key}")
-        case list():
-            for index, child in enumerate(value):
-                yield from _not_json(child, f"{at}[{index}]")
-        case _:
-            return
-
-
-def _is_broken(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
+    # Before anything is staged: what the orchestrator would refuse must not be published.
+    problem = explain_unusable_json({"result": dumped})
+    return [problem] if problem is not None else []
 
 
 def _refuse_large(result: JsonObject, model: PayloadModel, max_bytes: int) -> None:

@@ -31,15 +31,22 @@ from perago.adapters.spark import (
 from perago.adapters.spark.connect import require_server
 from perago.adapters.spark.gateway import require_pyspark
 from perago.adapters.spark.java import find_java
+from perago.adapters.spark.scratch import require_own_scratch
 from perago.bootstrap.stores import lakefs_connection
 from perago.domain.errors import SettingsError
 from perago.ports import LocalTree, SparkSessions
 from perago.settings import Settings
+from perago.settings.spark_names import is_harmless
 
 
 def open_spark(settings: Settings, *, executor: int) -> SparkSessions:
-    """Spark for the executor with this number: a server's, or one of its own."""
+    """Spark for the executor with this number: a server's, or one of its own.
+
+    `EnvironmentUnfitError` where its scratch space is not Perago's: at the start, and not in the
+    first attempt.
+    """
     scratch = settings.attempts_root / "spark" / f"executor-{executor}"
+    require_own_scratch(scratch)
     if settings.spark_remote is not None:
         return ConnectSparkSessions(
             _connect_settings(settings),
@@ -58,6 +65,7 @@ def open_spark(settings: Settings, *, executor: int) -> SparkSessions:
             cores=settings.spark_cores,
             memory_mb=settings.spark_memory_mb,
             conf=dict(settings.spark_conf),
+            secret_names=tuple(name for name in settings.spark_conf if not is_harmless(name)),
         ),
         scratch,
         executor_log=settings.logs_directory / f"executor-{executor}.log",

@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from perago.adapters.embedded.orchestrator import EmbeddedOrchestrator
+from perago.app.redacted_orchestrator import without_secrets
+from perago.domain.redaction import Redactor
 from perago.ports import Clock, Orchestrator
-from perago.settings import Settings, require_complete
+from perago.settings import Settings, redactor_of, require_complete
 
 if TYPE_CHECKING:
     from perago.adapters.conductor import ConductorConnection
 
 
 def open_orchestrator(
-    settings: Settings, clock: Clock, stack: ExitStack, *, retries: bool = True
+    settings: Settings,
+    clock: Clock,
+    stack: ExitStack,
+    *,
+    retries: bool = True,
+    redactor: Redactor | None = None,
 ) -> Orchestrator:
-    """The orchestrator that the settings choose; the stack closes it.
+    """The orchestrator that the settings choose, told no secrets; the stack closes it.
 
     Without `retries` a call that fails is not repeated: for callers that try again in their own
     time, as a supervisor does.
     """
+    opened: Orchestrator
     match settings.orchestrator:
         case "embedded":
-            return stack.enter_context(EmbeddedOrchestrator(settings.home, clock))
+            opened = stack.enter_context(EmbeddedOrchestrator(settings.home, clock))
         case "conductor":
             from perago.adapters.conductor import ConductorOrchestrator
 
-            return stack.enter_context(
+            opened = stack.enter_context(
                 ConductorOrchestrator(conductor_connection(settings, retries=retries))
             )
+        case _:
+            assert_never(settings.orchestrator)
+    return without_secrets(opened, redactor or redactor_of(settings, os.environ))
 
 
 def describe_orchestrator(settings: Settings) -> str:

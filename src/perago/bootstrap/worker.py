@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from perago.adapters.environment import hidden_environment
 from perago.adapters.guardrails import LocalGuardrailEvaluator
 from perago.adapters.localfs.clock import SystemClock
 from perago.adapters.localfs.directories import LocalAttemptDirectories
@@ -18,7 +21,8 @@ from perago.adapters.progress import Progress
 from perago.adapters.spark import SparkGuardrailEvaluator
 from perago.app.attempt_policy import AttemptPolicy
 from perago.app.attempt_ports import AttemptPorts
-from perago.authoring import AnyTask, Declarations, WorkspaceKind, load_targets
+from perago.app.confirm_report import explain_unconfirmed
+from perago.authoring import AnyTask, Declarations, WorkspaceKind, load_targets, parse_workspace
 from perago.bootstrap.application import Application
 from perago.bootstrap.machine import get_jars, open_spark, spark_is_elsewhere
 from perago.bootstrap.orchestrators import open_orchestrator
@@ -27,16 +31,20 @@ from perago.domain.access import Access, decide_access
 from perago.domain.attempt import Attempt
 from perago.domain.budget import heartbeat_interval_of, merge_timeout_of
 from perago.domain.errors import SettingsError
+from perago.domain.events import EventHandler
 from perago.domain.ids import WorkerId
+from perago.domain.outcome import Completed
+from perago.domain.redaction import Redactor
 from perago.ports import Fencing
-from perago.runtime.events import WorkerEvents
 from perago.runtime.executor import ExecutorKit
 from perago.runtime.failpoints import RuleFailpoints, parse_failpoints
 from perago.runtime.isolation import ProcessIsolation
+from perago.runtime.log_redaction import redact_log
 from perago.runtime.logs import LogStream
 from perago.runtime.options import SupervisorOptions
-from perago.runtime.supervisor import Supervisor
-from perago.settings import Settings
+from perago.runtime.reports import Report
+from perago.runtime.supervisor import Supervisor, SupervisorPorts
+from perago.settings import Settings, redactor_of
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +61,11 @@ class ExecutorFactory:
     search_path: Path
     log_stream: LogStream | None = None
     """Where executors also log to, besides the attempts' own logs."""
+    redactor: Redactor = field(init=False)
+    """Knows the secrets of the supervisor's environment, too, which executors do not get."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "redactor", redactor_of(self.settings, os.environ))
 
     def __call__(self, number: int) -> ExecutorKit:
         """Load the tasks and open everything that an attempt needs."""
@@ -63,7 +76,7 @@ class ExecutorFactory:
         store = open_store(settings, clock, until_the_end)
         ports = AttemptPorts(
             store=store,
-            orchestrator=open_orchestrator(settings, clock, until_the_end),
+            orchestrator=open_orchestrator(settings, clock, until_the_end, redactor=self.redactor),
             directories=LocalAttemptDirectories(settings.attempts_root),
             guardrails=LocalGuardrailEvaluator(),
             spark=open_spark(settings, executor=number),
@@ -84,6 +97,8 @@ class ExecutorFactory:
             ),
             log_level=settings.log_level,
             log_stream=self.log_stream,
+            most_open_files=settings.attempt_open_files,
+            redactor=self.redactor,
         )
 
 
@@ -108,12 +123,42 @@ class Worker:
         return worker_id != self.worker_id and self.lock.ran_here(worker_id)
 
 
+class CommitLookUp:
+    """Says why a completed attempt must not be reported: see `app/confirm_report.py`.
+
+    Called from the threads that report.
+    """
+
+    def __init__(self, application: Application, tasks: Sequence[AnyTask]) -> None:
+        self._application = application
+        self._tasks = {task.name: task for task in tasks}
+        self._opening = threading.Lock()
+        if any(task.workspace is not None and not task.workspace.read_only for task in tasks):
+            # Its client takes a moment to load: now, and not between a publication and its report.
+            _ = application.store
+
+    def __call__(self, report: Report, completed: Completed) -> str | None:
+        """Look up the commit that the output names."""
+        polled, execution = report.polled, report.execution
+        if polled is None or execution is None:
+            return "nobody knows which execution it is about"
+        # Only the workspace: a validator of the author's may not say the same twice.
+        has_workspace = self._tasks[polled.attempt.task_name].workspace is not None
+        workspace = parse_workspace(polled.input) if has_workspace else None
+        with self._opening:
+            store = self._application.store
+        reason = explain_unconfirmed(
+            polled.attempt, execution.execution_id, workspace, completed, store=store
+        )
+        return None if reason is None else f"its executor says that it completed, but {reason}"
+
+
 @contextmanager
 def open_worker(
     application: Application,
     tasks: Sequence[AnyTask],
     factory: ExecutorFactory,
-    events: WorkerEvents,
+    events: EventHandler,
     *,
     batch: Batch | None = None,
 ) -> Iterator[Worker]:
@@ -124,14 +169,21 @@ def open_worker(
     prepare_tables(settings, tasks)
     directories = LocalAttemptDirectories(settings.attempts_root)
     make_logs_directory(settings.logs_directory)
-    with WorkspaceRootLock(settings.attempts_root) as lock:
+    with (
+        hidden_environment(settings.task_environment),
+        WorkspaceRootLock(settings.attempts_root) as lock,
+    ):
         swept = directories.sweep()
         worker_id = lock.new_worker_id()
         supervisor = Supervisor(
             _supervisor_options(application, tasks, worker_id, batch),
-            orchestrator=application.impatient_orchestrator,
-            directories=directories,
-            clock=application.clock,
+            ports=SupervisorPorts(
+                orchestrator=application.impatient_orchestrator,
+                directories=directories,
+                clock=application.clock,
+                check_completed=CommitLookUp(application, tasks),
+                redact_log=partial(redact_log, redactor=factory.redactor),
+            ),
             factory=factory,
             events=events,
         )
@@ -213,6 +265,8 @@ def _supervisor_options(
         max_attempts=None if batch is None else batch.max_attempts,
         recycle_after_attempts=settings.recycle_after_attempts,
         recycle_above_bytes=settings.recycle_above_memory,
+        most_log_bytes=settings.attempt_log_bytes,
+        most_processes=settings.attempt_processes,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
@@ -37,7 +36,9 @@ from perago.cli.errors import (
     report_error,
     report_os_error,
     report_usage,
+    show_traceback,
 )
+from perago.cli.known_secrets import forget_secrets
 from perago.cli.output import Output
 from perago.cli.warned import warnings_to
 from perago.domain.errors import PeragoError
@@ -172,6 +173,7 @@ dev_app.command("build", help=dev.BUILD_HELP, epilog=EXIT_CODES)(dev.build)
 def run_app(arguments: Sequence[str]) -> int:
     """Carry out one call; whatever happens becomes an exit code."""
     _let_every_character_through()
+    forget_secrets()
     as_json, is_debug = _is_given("--json", arguments), _is_debug(arguments)
     try:
         with warnings_to(_note_warning):
@@ -183,7 +185,7 @@ def run_app(arguments: Sequence[str]) -> int:
         return report_usage(error, _command_of(error), as_json=as_json)
     except PeragoError as error:
         if is_debug:
-            traceback.print_exc()
+            show_traceback()
         return report_error(error, as_json=as_json)
     except (typer.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
@@ -192,11 +194,11 @@ def run_app(arguments: Sequence[str]) -> int:
         return ExitCode.BROKEN_PIPE
     except OSError as error:
         if is_debug:
-            traceback.print_exc()
+            show_traceback()
         return report_os_error(error, as_json=as_json)
     except Exception as error:  # noqa: BLE001 - the last line of defence between a bug and a user
         if is_debug:
-            traceback.print_exc()
+            show_traceback()
         return report_bug(error, as_json=as_json)
     return answer if isinstance(answer, int) else ExitCode.SUCCESS
 

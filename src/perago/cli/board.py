@@ -12,6 +12,15 @@ from enum import Enum, auto
 
 from perago.cli.speed import NOTHING_MOVED, Moved
 from perago.domain.attempt import Attempt, AttemptStatus
+from perago.domain.events import (
+    AttemptEnded,
+    AttemptStarted,
+    Event,
+    PhaseStarted,
+    Progressed,
+    SparkProgressed,
+    Transferred,
+)
 from perago.domain.outcome import Completed, Failed, JsonObject, Outcome, Phase, TerminalFailure
 from perago.domain.workflow import TaskState, WorkflowState
 
@@ -35,7 +44,7 @@ class StepStatus(Enum):
 class StepLine:
     """One step; `began` is on the board's clock, `seconds` is set once it is over.
 
-    Both are of all its attempts together, `attempt_began` of the latest one.
+    Both are of all its attempts together.
     """
 
     reference: str
@@ -54,7 +63,6 @@ class StepLine:
     phase_began: float | None = None
     retries: int = 0
     began: float | None = None
-    attempt_began: float | None = None
     seconds: float | None = None
 
 
@@ -99,6 +107,24 @@ class Board:
         with self._lock:
             return self._as_of_now(self._line(reference))
 
+    def handle(self, event: Event) -> None:
+        """Show what an attempt does."""
+        match event:
+            case AttemptStarted():
+                self.start(event.attempt)
+            case PhaseStarted(attempt=attempt, phase=phase):
+                self.enter(attempt, phase)
+            case Transferred(attempt=attempt, objects=objects, size=size):
+                self.move(attempt, objects, size)
+            case Progressed(attempt=attempt, message=message, fraction=fraction):
+                self.tell(attempt, message, fraction)
+            case SparkProgressed(attempt=attempt, progress=progress):
+                self.tell_spark(attempt, progress.describe())
+            case AttemptEnded(attempt=attempt, outcome=outcome):
+                self.end(attempt, outcome)
+            case _:
+                pass
+
     def start(self, attempt: Attempt, *, place: str = "") -> None:
         """An attempt of the step began, elsewhere if a place is given."""
         with self._lock:
@@ -110,7 +136,6 @@ class Board:
                 retries=attempt.retry_count,
                 # A step takes as long as all its attempts.
                 began=now if old.began is None else old.began,
-                attempt_began=now,
                 place=place,
             )
 
@@ -120,13 +145,6 @@ class Board:
             line = self._line(attempt.reference_name)
             line.phase, line.phase_began, line.moved_in_phase = phase, self._now(), NOTHING_MOVED
             line.spark = ""
-
-    def leave(self, attempt: Attempt, seconds: float) -> Moved:
-        """The attempt left its phase; return what it moved there."""
-        with self._lock:
-            line = self._line(attempt.reference_name)
-            moved, line.moved_in_phase = line.moved_in_phase.after(seconds), NOTHING_MOVED
-            return moved
 
     def move(self, attempt: Attempt, objects: int, size: int) -> None:
         """The attempt moved objects."""
@@ -146,11 +164,8 @@ class Board:
         with self._lock:
             self._line(attempt.reference_name).spark = how_far
 
-    def end(self, attempt: Attempt, outcome: Outcome | None) -> float:
-        """The attempt is over; whether it is retried, the orchestrator says later.
-
-        Return how many seconds this attempt took by itself.
-        """
+    def end(self, attempt: Attempt, outcome: Outcome | None) -> None:
+        """The attempt is over; whether it is retried, the orchestrator says later."""
         with self._lock:
             line = self._line(attempt.reference_name)
             line.seconds = self._elapsed(line)
@@ -162,8 +177,6 @@ class Board:
                     line.status, line.message = StepStatus.FAILED, outcome.reason
                 case None:
                     line.status, line.message = StepStatus.FAILED, "given up"
-            began = line.attempt_began
-            return 0.0 if began is None else self._now() - began
 
     def observe(self, workflow: WorkflowState) -> None:
         """Correct every line by what the orchestrator says."""

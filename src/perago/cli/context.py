@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 from rich.markup import escape
 
 from perago.cli.errors import ExitCode
+from perago.cli.known_secrets import learn_secrets
 from perago.settings import ResolvedSettings, Settings, resolve_settings
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Answer with JSON on stdout.")]
@@ -31,7 +33,9 @@ class GlobalOptions:
 
     def resolve(self, **flags: object) -> ResolvedSettings:
         """The settings, each flag over every other source; None is a flag that was not given."""
-        return resolve_settings(flags={"home": self.home, **flags})
+        resolved = resolve_settings(flags={"home": self.home, **flags})
+        learn_secrets(resolved.settings, os.environ)
+        return resolved
 
     def settings(self, **flags: object) -> Settings:
         """The settings without their sources."""

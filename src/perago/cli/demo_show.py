@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from perago.app.transfer import export_directory
@@ -14,8 +13,14 @@ from perago.domain.ids import BranchName, CommitId, RepositoryName
 from perago.domain.publication import Commit
 from perago.domain.workspace import Prefix
 from perago.ports import WorkspaceStore
+from perago.system.directories import make_own_directory
+from perago.system.tags import Tag
 
 _REPORT_PREFIX = "report"
+_DEMO_TAG = Tag(
+    purpose="the demo's report",
+    advice="choose another home (--home or PERAGO_HOME), or move the directory away",
+)
 
 
 class CrashWitness:
@@ -94,8 +99,10 @@ def _export_report(
     application: Application, repository: RepositoryName, head: CommitId
 ) -> Path | None:
     """Write the report's files below the home, and say where its page is."""
-    directory = application.settings.home / "demo" / repository
-    shutil.rmtree(directory, ignore_errors=True)
+    demo = application.settings.home / "demo"
+    with make_own_directory(demo, _DEMO_TAG) as own:
+        own.remove_tree(repository)
+    directory = demo / repository
     export_directory(
         directory,
         store=application.store,

@@ -176,7 +176,8 @@ def status(context: typer.Context, servers: Servers = None, as_json: JsonFlag = 
 
 def env(context: typer.Context, servers: Servers = None, as_json: JsonFlag = False) -> None:
     """Print settings for a shell."""
-    output, options = Output(as_json=as_json), options_of(context)
+    # The one command that is asked for secrets.
+    output, options = Output(as_json=as_json, secrets=True), options_of(context)
     found = [(dev, dev.server.report()) for dev in _chosen(context, servers)]
     in_use = _in_use(found, named=bool(servers))
     if not in_use:

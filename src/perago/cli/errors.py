@@ -13,6 +13,7 @@ from enum import IntEnum
 
 import typer
 
+from perago.cli.known_secrets import current_redactor
 from perago.domain.errors import (
     EnvironmentUnfitError,
     InsufficientDiskError,
@@ -23,6 +24,7 @@ from perago.domain.errors import (
     UsageError,
 )
 from perago.domain.outcome import JsonObject
+from perago.domain.visible_text import indent_rest, visible_lines
 
 DEBUG_VARIABLE = "PERAGO_DEBUG"
 """Set it to see tracebacks. No setting: it must work when the settings are what is broken."""
@@ -107,6 +109,11 @@ def report_bug(error: Exception, *, as_json: bool) -> ExitCode:
     return ExitCode.BUG
 
 
+def show_traceback() -> None:
+    """Show where the exception that is being handled came from, without secrets."""
+    sys.stderr.write(visible_lines(current_redactor().apply(traceback.format_exc())))
+
+
 def describe_error(error: PeragoError) -> JsonObject:
     """One of Perago's own errors, for programs."""
     return _describe(type(error).__name__, error.message, error.hint, decide_exit_code(error))
@@ -117,9 +124,12 @@ def _describe(kind: str, message: str, hint: str | None, code: ExitCode) -> Json
 
 
 def _show(kind: str, message: str, hint: str | None, code: ExitCode, *, as_json: bool) -> None:
+    # What a server said, or an exception, may quote a secret.
+    hide = current_redactor().apply
+    message, hint = hide(message), None if hint is None else hide(hint)
     if as_json:
         sys.stdout.write(json.dumps({"error": _describe(kind, message, hint, code)}) + "\n")
         return
-    sys.stderr.write(f"error: {message}\n")
+    sys.stderr.write(f"error: {indent_rest(visible_lines(message))}\n")
     if hint:
-        sys.stderr.write(f"hint: {hint}\n")
+        sys.stderr.write(f"hint: {indent_rest(visible_lines(hint))}\n")

@@ -11,15 +11,13 @@ from collections.abc import Callable
 from perago.cli.views import RunView
 from perago.domain.attempt import Attempt, AttemptStatus
 from perago.domain.errors import OrchestratorUnavailableError
+from perago.domain.events import AttemptStarted, Event, ExecutorDied, Polled, PollFailed
 from perago.domain.ids import TaskId, WorkflowId
-from perago.domain.outcome import Outcome, Phase
-from perago.domain.spark_progress import SparkProgress
 from perago.domain.workflow import TaskState, WorkflowState
 from perago.ports import Orchestrator
-from perago.runtime.events import IgnoredEvents
 
 
-class RunFollower(IgnoredEvents):
+class RunFollower:
     """Passes the events of one run on, and asks the orchestrator how that run stands."""
 
     def __init__(
@@ -66,52 +64,28 @@ class RunFollower(IgnoredEvents):
             return None
         return self._how_to_complete(task.attempt.workflow_id, task.attempt.reference_name)
 
-    # -- what the worker says
+    def handle(self, event: Event) -> None:
+        """Show what concerns the run. An idle executor's death concerns everybody."""
+        match event:
+            case Polled() | PollFailed():
+                pass
+            case ExecutorDied(attempt=attempt):
+                if attempt is None or self._is_ours(attempt):
+                    self._view.handle(event)
+                if attempt is not None and self._is_ours(attempt) and self._on_death is not None:
+                    self._on_death(attempt.reference_name)
+            case _ if self._is_ours(event.attempt):
+                self._view.handle(event)
+            case AttemptStarted():
+                self._mention(event.attempt.workflow_id)
+            case _:
+                pass
 
-    def attempt_started(self, attempt: Attempt) -> None:
-        """Pass it on, or say once that another run is served too."""
-        if self._is_ours(attempt):
-            self._view.attempt_started(attempt)
-        elif attempt.workflow_id not in self._others:
-            self._others.add(attempt.workflow_id)
-            self._view.warn(f"this worker also serves the unfinished run {attempt.workflow_id}")
-
-    def phase_started(self, attempt: Attempt, phase: Phase) -> None:
-        """Pass it on."""
-        if self._is_ours(attempt):
-            self._view.phase_started(attempt, phase)
-
-    def phase_ended(self, attempt: Attempt, phase: Phase, seconds: float) -> None:
-        """Pass it on."""
-        if self._is_ours(attempt):
-            self._view.phase_ended(attempt, phase, seconds)
-
-    def transferred(self, attempt: Attempt, objects: int, size: int) -> None:
-        """Pass it on."""
-        if self._is_ours(attempt):
-            self._view.transferred(attempt, objects, size)
-
-    def progressed(self, attempt: Attempt, message: str, fraction: float | None) -> None:
-        """Pass it on."""
-        if self._is_ours(attempt):
-            self._view.progressed(attempt, message, fraction)
-
-    def spark_progressed(self, attempt: Attempt, progress: SparkProgress, line: str | None) -> None:
-        """Pass it on."""
-        if self._is_ours(attempt):
-            self._view.spark_progressed(attempt, progress, line)
-
-    def attempt_ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
-        """Pass it on."""
-        if self._is_ours(attempt):
-            self._view.attempt_ended(attempt, outcome)
-
-    def executor_died(self, attempt: Attempt | None, how: str) -> None:
-        """Pass it on; an executor that died with no attempt is everybody's."""
-        if attempt is None or self._is_ours(attempt):
-            self._view.executor_died(attempt, how)
-        if attempt is not None and self._is_ours(attempt) and self._on_death is not None:
-            self._on_death(attempt.reference_name)
+    def _mention(self, run: WorkflowId) -> None:
+        """Say once that the worker serves another run."""
+        if run not in self._others:
+            self._others.add(run)
+            self._view.warn(f"this worker also serves the unfinished run {run}")
 
     def _is_ours(self, attempt: Attempt) -> bool:
         return attempt.workflow_id == self._run

@@ -9,27 +9,55 @@ from datetime import datetime
 from types import TracebackType
 from typing import Self
 
-from perago.cli.board import Board
 from perago.cli.output import Output, short, show_seconds
 from perago.cli.speed import NOTHING_MOVED, Moved
 from perago.cli.views import RunHeader, say_over, say_stopping, say_waiting
 from perago.domain.attempt import Attempt, AttemptStatus
+from perago.domain.events import (
+    AttemptEnded,
+    AttemptStarted,
+    Event,
+    ExecutorDied,
+    PhaseEnded,
+    Progressed,
+    SparkProgressed,
+    Transferred,
+)
 from perago.domain.ids import TaskId
-from perago.domain.outcome import Completed, JsonValue, Outcome, Phase
-from perago.domain.spark_progress import SparkProgress
+from perago.domain.outcome import Completed, JsonValue, Outcome
 from perago.domain.workflow import TaskState, WorkflowState
-from perago.runtime.events import IgnoredEvents
 
 _STDERR = 2
 
 
-class PlainView(IgnoredEvents):
+class _MovedInPhase:
+    """What each running attempt moved in the phase that it is in."""
+
+    def __init__(self) -> None:
+        self._moved: dict[TaskId, Moved] = {}
+
+    def add(self, transfer: Transferred) -> None:
+        """Count it."""
+        task_id = transfer.attempt.task_id
+        moved = self._moved.get(task_id, NOTHING_MOVED)
+        self._moved[task_id] = moved.plus(transfer.objects, transfer.size)
+
+    def take(self, end: PhaseEnded) -> Moved:
+        """What was moved in the phase that ended; the next one begins with nothing."""
+        return self._moved.pop(end.attempt.task_id, NOTHING_MOVED).after(end.seconds)
+
+    def forget(self, attempt: Attempt) -> None:
+        """Forget an attempt that is over: where it died, its phase never ended."""
+        self._moved.pop(attempt.task_id, None)
+
+
+class PlainView:
     """One line per event."""
 
-    def __init__(self, output: Output, board: Board, now: Callable[[], datetime]) -> None:
+    def __init__(self, output: Output, now: Callable[[], datetime]) -> None:
         self._output = output
-        self._board = board
         self._now = now
+        self._in_phase = _MovedInPhase()
 
     def __enter__(self) -> Self:
         return self
@@ -56,8 +84,7 @@ class PlainView(IgnoredEvents):
             self._line(f"orchestrator: {header.server}")
 
     def observed(self, workflow: WorkflowState) -> None:
-        """Keep the board right; a line is only made of an event."""
-        self._board.observe(workflow)
+        """Events say it all."""
 
     def attempt_seen(self, task: TaskState) -> None:
         """A line."""
@@ -66,11 +93,11 @@ class PlainView(IgnoredEvents):
 
     def attempt_over(self, task: TaskState) -> None:
         """A line with what the orchestrator knows."""
-        self._line(f"{task.attempt.reference_name}: {say_over(task)}")
+        self._step(task.attempt, say_over(task))
 
     def step_waits(self, task: TaskState, how_to_complete: str | None) -> None:
         """Say what to do."""
-        self._line(f"{task.attempt.reference_name}: {say_waiting(task, how_to_complete)}")
+        self._step(task.attempt, say_waiting(task, how_to_complete))
 
     def stop_requested(self, *, hurry: bool) -> None:
         """Say so at once, around every buffer and lock: this is a signal handler."""
@@ -80,74 +107,50 @@ class PlainView(IgnoredEvents):
         """Say it beside the answer."""
         self._output.note(f"warning: {text}")
 
-    def attempt_started(self, attempt: Attempt) -> None:
-        """A line."""
-        self._begin(attempt, "")
-
-    def phase_started(self, attempt: Attempt, phase: Phase) -> None:
-        """No line: there are a dozen phases."""
-        self._board.enter(attempt, phase)
-
-    def phase_ended(self, attempt: Attempt, phase: Phase, seconds: float) -> None:
-        """A line where it took a transfer long enough for its speed to mean something."""
-        moved = self._board.leave(attempt, seconds)
-        if moved.is_telling:
-            self._line(f"{attempt.reference_name}: {phase} moved {moved.describe()}")
-
-    def transferred(self, attempt: Attempt, objects: int, size: int) -> None:
-        """Told when the attempt ends."""
-        self._board.move(attempt, objects, size)
-
-    def progressed(self, attempt: Attempt, message: str, fraction: float | None) -> None:
-        """What the body says is worth a line."""
-        share = "" if fraction is None else f" ({fraction:.0%})"
-        self._line(f"{attempt.reference_name}: {message}{share}")
-
-    def spark_progressed(
-        self,
-        attempt: Attempt,
-        progress: SparkProgress,  # noqa: ARG002 - the line says it
-        line: str | None,
-    ) -> None:
-        """A line now and then."""
-        if line is not None:
-            self._line(f"{attempt.reference_name}: {line}")
-
-    def attempt_ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
-        """A line with what it cost, or why it failed."""
-        took = show_seconds(self._board.end(attempt, outcome))
-        name, line = attempt.reference_name, self._board.line(attempt.reference_name)
-        match outcome:
-            case Completed():
-                moved = f", {line.moved}" if line.moved.objects else ""
-                self._line(f"{name}: completed in {took}{moved}")
-            case None:
-                self._line(f"{name}: given up after {took}")
+    def handle(self, event: Event) -> None:
+        """Write a line, if the event is worth one: there are a dozen phases."""
+        match event:
+            case AttemptStarted():
+                self._begin(event.attempt, "")
+            case Transferred():
+                self._in_phase.add(event)
+            case PhaseEnded():
+                moved = self._in_phase.take(event)
+                if moved.is_telling:
+                    self._step(event.attempt, f"{event.phase} moved {moved.describe()}")
+            case Progressed(fraction=fraction):
+                share = "" if fraction is None else f" ({fraction:.0%})"
+                self._step(event.attempt, f"{event.message}{share}")
+            case SparkProgressed(line=str(line)):
+                self._step(event.attempt, line)
+            case AttemptEnded():
+                self._in_phase.forget(event.attempt)
+                self._step(event.attempt, _describe_end(event))
+            case ExecutorDied(attempt=attempt, how=how):
+                where = f" in {attempt.reference_name}" if attempt is not None else ""
+                self._line(f"an executor died{where}: {how}")
             case _:
-                self._line(f"{name}: failed in {outcome.phase} after {took}: {outcome.reason}")
-
-    def executor_died(self, attempt: Attempt | None, how: str) -> None:
-        """A line."""
-        where = f" in {attempt.reference_name}" if attempt is not None else ""
-        self._line(f"an executor died{where}: {how}")
+                pass
 
     def _begin(self, attempt: Attempt, where: str) -> None:
-        self._board.start(attempt)
         retry = f" again (retry {attempt.retry_count})" if attempt.retry_count else ""
-        self._line(f"{attempt.reference_name}: started{where}{retry}")
+        self._step(attempt, f"started{where}{retry}")
+
+    def _step(self, attempt: Attempt, text: str) -> None:
+        self._line(f"{attempt.reference_name}: {text}")
 
     def _line(self, text: str) -> None:
         self._output.say(f"{self._now().astimezone():%H:%M:%S} {text}")
 
 
-class JsonView(IgnoredEvents):
+class JsonView:
     """One JSON object per event and line; `event` says which, `run` and `step` whose."""
 
     def __init__(self, output: Output, now: Callable[[], datetime]) -> None:
         self._output = output
         self._now = now
         self._run = ""
-        self._moved: dict[TaskId, Moved] = {}
+        self._in_phase = _MovedInPhase()
 
     def __enter__(self) -> Self:
         return self
@@ -183,7 +186,7 @@ class JsonView(IgnoredEvents):
 
     def attempt_seen(self, task: TaskState) -> None:
         """The same line as for one that runs here."""
-        self.attempt_started(task.attempt)
+        self._emit_start(task.attempt)
 
     def attempt_over(self, task: TaskState) -> None:
         """The same line as for one that ran here, but for what only its worker knows."""
@@ -210,40 +213,38 @@ class JsonView(IgnoredEvents):
         """A line."""
         self._emit("warning", message=text)
 
-    def attempt_started(self, attempt: Attempt) -> None:
-        """A line."""
+    def handle(self, event: Event) -> None:
+        """Write a line. Of a transfer there are at most ten a second, of Spark about one."""
+        match event:
+            case AttemptStarted():
+                self._emit_start(event.attempt)
+            case PhaseEnded():
+                self._emit_phase(event)
+            case Transferred(objects=objects, size=size):
+                self._in_phase.add(event)
+                self._emit("transferred", event.attempt, objects=objects, bytes=size)
+            case Progressed(message=message, fraction=fraction):
+                self._emit("progress", event.attempt, message=message, fraction=fraction)
+            case SparkProgressed(progress=progress):
+                self._emit("spark_progress", event.attempt, **asdict(progress))
+            case AttemptEnded():
+                self._in_phase.forget(event.attempt)
+                self._emit_end(event.attempt, event.outcome)
+            case ExecutorDied(how=how):
+                self._emit("executor_died", event.attempt, how=how)
+            case _:
+                pass
+
+    def _emit_start(self, attempt: Attempt) -> None:
         self._emit("step_started", attempt, task=attempt.task_name, task_id=attempt.task_id)
 
-    def phase_started(self, attempt: Attempt, phase: Phase) -> None:
-        """Told when it ends."""
+    def _emit_phase(self, end: PhaseEnded) -> None:
+        """Its time; with its speed, where something was moved."""
+        moved = self._in_phase.take(end)
+        speed = moved.as_json() if moved.objects else {"seconds": round(end.seconds, 6)}
+        self._emit("phase_ended", end.attempt, phase=end.phase.value, **speed)
 
-    def phase_ended(self, attempt: Attempt, phase: Phase, seconds: float) -> None:
-        """A line; with its speed, where something was moved."""
-        moved = self._moved.pop(attempt.task_id, NOTHING_MOVED).after(seconds)
-        speed = moved.as_json() if moved.objects else {"seconds": round(seconds, 6)}
-        self._emit("phase_ended", attempt, phase=phase.value, **speed)
-
-    def transferred(self, attempt: Attempt, objects: int, size: int) -> None:
-        """A line; at most ten a second."""
-        so_far = self._moved.get(attempt.task_id, NOTHING_MOVED)
-        self._moved[attempt.task_id] = so_far.plus(objects, size)
-        self._emit("transferred", attempt, objects=objects, bytes=size)
-
-    def progressed(self, attempt: Attempt, message: str, fraction: float | None) -> None:
-        """A line."""
-        self._emit("progress", attempt, message=message, fraction=fraction)
-
-    def spark_progressed(
-        self,
-        attempt: Attempt,
-        progress: SparkProgress,
-        line: str | None,  # noqa: ARG002 - it says the same in words
-    ) -> None:
-        """A line; about one a second."""
-        self._emit("spark_progress", attempt, **asdict(progress))
-
-    def attempt_ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
-        """A line with the output or the reason."""
+    def _emit_end(self, attempt: Attempt, outcome: Outcome | None) -> None:
         match outcome:
             case Completed():
                 self._emit("step_completed", attempt, output=outcome.output)
@@ -258,13 +259,22 @@ class JsonView(IgnoredEvents):
                     reason=outcome.reason,
                 )
 
-    def executor_died(self, attempt: Attempt | None, how: str) -> None:
-        """A line."""
-        self._emit("executor_died", attempt, how=how)
-
     def _emit(self, event: str, attempt: Attempt | None = None, **fields: JsonValue) -> None:
         whose: dict[str, JsonValue] = {"event": event, "at": self._now().isoformat()}
         whose["run"] = self._run
         if attempt is not None:
             whose |= {"step": attempt.reference_name, "retry": attempt.retry_count}
         self._output.event(whose | fields)
+
+
+def _describe_end(end: AttemptEnded) -> str:
+    """What an attempt cost, or why it failed."""
+    took, tally = show_seconds(end.seconds), end.tally
+    match end.outcome:
+        case Completed():
+            moved = Moved(objects=sum(tally.objects.values()), size=sum(tally.size.values()))
+            return f"completed in {took}, {moved}" if moved.objects else f"completed in {took}"
+        case None:
+            return f"given up after {took}"
+        case failure:
+            return f"failed in {failure.phase} after {took}: {failure.reason}"

@@ -14,11 +14,9 @@ from rich.text import Text
 from perago.cli.board import Board, StepLine, StepStatus
 from perago.cli.output import printable, short, short_run, show_seconds
 from perago.cli.views import RunHeader, say_stopping, say_waiting
-from perago.domain.attempt import Attempt
-from perago.domain.outcome import Outcome, Phase
-from perago.domain.spark_progress import SparkProgress
+from perago.domain.events import Event, ExecutorDied
+from perago.domain.visible_text import indent_rest, visible
 from perago.domain.workflow import TaskState, WorkflowState
-from perago.runtime.events import IgnoredEvents
 
 _REDRAWS_PER_SECOND = 10
 
@@ -32,7 +30,7 @@ _ICONS = {
 }
 
 
-class LiveView(IgnoredEvents):
+class LiveView:
     """Draws a board several times a second; what is said once goes above it."""
 
     def __init__(self, console: Console, board: Board) -> None:
@@ -62,9 +60,12 @@ class LiveView(IgnoredEvents):
         """Say which run this is, above the board."""
         workflow = header.workflow
         verb = "continuing" if header.continued else "run"
-        text = Text(f"{verb} {short_run(workflow.id)}  {workflow.name} v{workflow.version}")
+        text = Text(
+            printable(f"{verb} {short_run(workflow.id)}  {workflow.name} v{workflow.version}")
+        )
         if header.workspace is not None:
-            text.append(f"  on {header.workspace[0]} from {short(header.workspace[1])}", "dim")
+            place = printable(header.workspace[0])
+            text.append(f"  on {place} from {short(header.workspace[1])}", "dim")
         self._console.print(text)
         if header.workspace is not None:
             self._say(f"store: {header.store}", "dim")
@@ -95,52 +96,26 @@ class LiveView(IgnoredEvents):
         """Say it above the board."""
         self._say(f"warning: {text}", "yellow")
 
-    def attempt_started(self, attempt: Attempt) -> None:
-        """The step runs."""
-        self._board.start(attempt)
-
-    def phase_started(self, attempt: Attempt, phase: Phase) -> None:
-        """The step is in a phase."""
-        self._board.enter(attempt, phase)
-
-    def phase_ended(self, attempt: Attempt, phase: Phase, seconds: float) -> None:
-        """The next phase will show."""
-
-    def transferred(self, attempt: Attempt, objects: int, size: int) -> None:
-        """Count what was moved."""
-        self._board.move(attempt, objects, size)
-
-    def progressed(self, attempt: Attempt, message: str, fraction: float | None) -> None:
-        """Show what the body says."""
-        self._board.tell(attempt, message, fraction)
-
-    def spark_progressed(
-        self,
-        attempt: Attempt,
-        progress: SparkProgress,
-        line: str | None,  # noqa: ARG002 - for those who show lines
-    ) -> None:
-        """Show how far Spark is."""
-        self._board.tell_spark(attempt, progress.describe())
-
-    def attempt_ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
-        """The step is done or not."""
-        self._board.end(attempt, outcome)
-
-    def executor_died(self, attempt: Attempt | None, how: str) -> None:
-        """A death is worth a line that stays."""
-        where = f" in {attempt.reference_name}" if attempt is not None else ""
-        self._say(f"an executor died{where}: {how}", "red")
+    def handle(self, event: Event) -> None:
+        """Keep the board up to date. A death is worth a line that stays."""
+        if isinstance(event, ExecutorDied):
+            where = f" in {event.attempt.reference_name}" if event.attempt is not None else ""
+            self._say(f"an executor died{where}: {event.how}", "red")
+        else:
+            self._board.handle(event)
 
     def _say(self, text: str, style: str) -> None:
-        self._console.print(Text(printable(text), style=style))
+        self._console.print(Text(indent_rest(printable(text)), style=style))
 
     def _draw(self) -> RenderableType:
         table = Table.grid(padding=(0, 2, 0, 0))
         for line in self._board.lines():
             table.add_row(
                 self._icon(line),
-                Text(line.reference, style="bold" if line.status is StepStatus.RUNNING else ""),
+                Text(
+                    visible(line.reference),
+                    style="bold" if line.status is StepStatus.RUNNING else "",
+                ),
                 Text(describe_work(line), overflow="ellipsis", no_wrap=True),
                 Text(describe_transfer(line), style="dim", no_wrap=True),
                 Text("" if line.seconds is None else show_seconds(line.seconds), no_wrap=True),
@@ -162,7 +137,7 @@ def describe_work(line: StepLine) -> str:
     match line.status:
         case StepStatus.RUNNING:
             share = "" if line.fraction is None else f" {line.fraction:.0%}"
-            at = str(line.phase or line.place or "starting")
+            at = visible(str(line.phase or line.place or "starting"))
             parts = [at, f"{words}{share}".strip(), printable(line.spark)]
             return "  ".join(filter(None, parts))
         case StepStatus.FAILED:

@@ -1,14 +1,14 @@
 """Where a command's words go, and how values look to people.
 
-Invariant: the answer goes to stdout, everything said beside it to stderr. With `--json` stdout
+Invariants: the answer goes to stdout, everything said beside it to stderr. With `--json` stdout
 holds JSON and nothing else. What is not a terminal gets neither colour, nor boxes, nor cut lines.
+Nothing but an answer that was asked for with its secrets (`perago dev env`) holds one.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -17,7 +17,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from perago.cli.known_secrets import current_redactor
 from perago.domain.outcome import JsonValue
+from perago.domain.visible_text import indent_rest, visible_json, visible_lines
 
 _COMMIT_CHARACTERS = 12
 _RUN_CHARACTERS = 8
@@ -25,10 +27,11 @@ _RUN_CHARACTERS = 8
 
 
 class Output:
-    """One command's stdout and stderr."""
+    """One command's stdout and stderr; with `secrets` it says them, too."""
 
-    def __init__(self, *, as_json: bool = False) -> None:
+    def __init__(self, *, as_json: bool = False, secrets: bool = False) -> None:
         self.as_json = as_json
+        self._secrets = secrets
         self.console = Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
         self._notes = Console(
             stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True
@@ -43,27 +46,31 @@ class Output:
     def say(self, text: str = "", *, style: str | None = None) -> None:
         """A line of the answer, for people; a program does not get it."""
         if not self.as_json:
-            self.console.print(Text(printable(text), style=style or ""))
+            shown = visible_lines(text) if self._secrets else printable(text)
+            self.console.print(Text(indent_rest(shown), style=style or ""))
 
     def note(self, text: str) -> None:
         """Something that is not the answer."""
-        self._notes.print(Text(printable(text)))
+        self._notes.print(Text(indent_rest(printable(text))))
 
     def answer(self, document: JsonValue) -> None:
         """The answer as JSON; people do not get it."""
         if self.as_json:
-            sys.stdout.write(dump_json(document, indent=2) + "\n")
+            sys.stdout.write(dump_json(self._hide(document), indent=2) + "\n")
 
     def event(self, document: JsonValue) -> None:
         """One line of a running answer as JSON."""
-        sys.stdout.write(dump_json(document) + "\n")
+        sys.stdout.write(dump_json(self._hide(document)) + "\n")
         sys.stdout.flush()
+
+    def _hide(self, document: JsonValue) -> JsonValue:
+        return document if self._secrets else current_redactor().apply_to_json(document)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Rows below a heading, for people; a column named `#…` is a number."""
         if self.as_json:
             return
-        shown = [[printable(cell) for cell in row] for row in rows]
+        shown = [[printable(cell).replace("\n", "\\n") for cell in row] for row in rows]
         if self.console.is_terminal:
             self.console.print(_rich_table(columns, shown), soft_wrap=False)
         else:
@@ -107,19 +114,13 @@ def dump_json(document: JsonValue, *, indent: int | None = None) -> str:
     """JSON that any stdout can carry."""
     # Elsewhere than on UTF-8, escapes are the only spelling that surely arrives.
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    return json.dumps(document, indent=indent, ensure_ascii=plain)
+    # JSON lets controls above ASCII through, and a terminal obeys some of them.
+    return visible_json(json.dumps(document, indent=indent, ensure_ascii=plain))
 
 
 def printable(text: str) -> str:
-    r"""Escape what would command a terminal: an object may be named `\x1b[2J`."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character
-        if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cs")
-        else character.encode("unicode_escape", "surrogatepass").decode("ascii")
-        for character in text
-    )
+    """The text without secrets, and without what would command a terminal."""
+    return visible_lines(current_redactor().apply(text))
 
 
 def short(commit: str) -> str:

@@ -139,10 +139,10 @@ def make_view(application: Application, output: Output, pipeline: Pipeline) -> R
     clock = application.clock
     if output.as_json:
         return JsonView(output, clock.now)
-    board = Board(plan_lines(pipeline.workflow_definition()), clock.elapsed)
-    return (
-        LiveView(output.console, board) if output.is_live else PlainView(output, board, clock.now)
-    )
+    if output.is_live:
+        board = Board(plan_lines(pipeline.workflow_definition()), clock.elapsed)
+        return LiveView(output.console, board)
+    return PlainView(output, clock.now)
 
 
 def build_header(

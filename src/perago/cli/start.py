@@ -212,10 +212,10 @@ class _Start:
             if self._stop.is_requested:
                 return
             with about(attempt):
-                self._settle(attempt, worker.supervisor)
+                self._settle(attempt, worker)
 
-    def _settle(self, attempt: Attempt, supervisor: Supervisor) -> None:
-        from perago.domain.attempt import decide_staleness
+    def _settle(self, attempt: Attempt, worker: Worker) -> None:
+        from perago.domain.attempt import decide_orphan
 
         name = attempt.reference_name
         try:
@@ -223,9 +223,10 @@ class _Start:
         except PeragoError as error:
             _log.warning("cannot look at what was left of %s: %s", name, error.message)
             return
-        if decide_staleness(attempt, snapshot) is None:
+        orphan = decide_orphan(attempt, snapshot, is_dead=worker.is_dead)
+        if orphan is not None:
             _log.warning("%s was left by a worker that died", name)
-            supervisor.fail_for_dead_worker(attempt)
+            worker.supervisor.fail_for_dead_worker(orphan)
 
 
 class _Stop:

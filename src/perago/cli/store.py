@@ -13,6 +13,7 @@ from perago.cli.references import StorePlace, parse_place, parse_repository
 from perago.domain.ids import BranchName, CommitId
 from perago.domain.outcome import JsonObject, JsonValue
 from perago.domain.publication import Commit
+from perago.domain.visible_text import visible
 from perago.domain.workspace import Prefix
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def repos(context: typer.Context, as_json: JsonFlag = False) -> None:
         names: list[JsonValue] = list(application.store.repositories())
     output.answer({"repositories": names})
     for name in names:
-        output.say(str(name))
+        output.say(visible(str(name)))
 
 
 def branches(
@@ -165,8 +166,8 @@ def ls(
             return
         # One by one: a listing of a million objects begins at once, and ends with `| head`.
         for entry in entries:
-            size = f"{show_bytes(entry.size):>10}  {entry.checksum[:12]}  " if long else ""
-            output.say(f"{size}{entry.path}")
+            size = f"{show_bytes(entry.size):>10}  {visible(entry.checksum[:12])}  " if long else ""
+            output.say(f"{size}{visible(entry.path)}")
 
 
 def log(
@@ -224,7 +225,7 @@ def diff(
         *(("D", path) for path in removed),
     ]
     for letter, path in sorted(marked, key=lambda pair: pair[1]):
-        output.say(f"{letter} {path}")
+        output.say(f"{letter} {visible(path)}")
 
 
 def resolve_place(application: Application, place: StorePlace) -> CommitId:
@@ -262,6 +263,11 @@ def commit_json(commit: Commit) -> JsonObject:
         "run": metadata.get("perago.workflow"),
         "step": metadata.get("perago.reference"),
         "task": metadata.get("perago.task"),
-        "retry": int(metadata["perago.retry"]) if "perago.retry" in metadata else None,
+        "retry": _read_count(metadata.get("perago.retry", "")),
         "metadata": {**metadata},
     }
+
+
+def _read_count(text: str) -> int | None:
+    """A number that a commit's metadata holds, which anybody may have written."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

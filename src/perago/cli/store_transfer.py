@@ -17,6 +17,7 @@ from perago.cli.store import Place, resolve_place
 from perago.domain.errors import UsageError
 from perago.domain.ids import BranchName
 from perago.domain.outcome import JsonValue
+from perago.domain.visible_text import visible
 from perago.domain.workspace import Prefix
 
 IMPORT_HELP = help_text(
@@ -178,7 +179,8 @@ def verify(context: typer.Context, as_json: JsonFlag = False) -> None:
     for problem in report.problems:
         output.say(f"problem: {problem.what}", style="red")
         for hit in problem.affected:
-            output.say(f"  affects {hit.path or 'all'} of {hit.repository}@{short(hit.commit)}")
+            path = visible(hit.path) if hit.path else "all"
+            output.say(f"  affects {path} of {hit.repository}@{short(hit.commit)}")
     if not report.is_clean:
         output.say(f"{plural(len(report.problems), 'problem')} in {checked}", style="red")
         raise typer.Exit(ExitCode.FAILED)

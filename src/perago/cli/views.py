@@ -12,8 +12,8 @@ from typing import Protocol, Self
 from perago.bootstrap import StoreInForce
 from perago.cli.output import show_seconds
 from perago.domain.attempt import AttemptStatus
+from perago.domain.events import EventHandler
 from perago.domain.workflow import TaskState, WorkflowState
-from perago.runtime.events import WorkerEvents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +28,8 @@ class RunHeader:
     """Which orchestrator it is, where workers elsewhere do the work."""
 
 
-class RunView(WorkerEvents, Protocol):
-    """Hears what happens to a run."""
+class RunView(EventHandler, Protocol):
+    """Shows the events of a run, and what else is known of it."""
 
     def __enter__(self) -> Self: ...
 

@@ -12,6 +12,7 @@ from perago.cli.follower import RunFollower
 from perago.cli.views import RunView
 from perago.domain.attempt import AttemptStatus
 from perago.domain.errors import NotFoundInOrchestratorError, OrchestratorUnavailableError
+from perago.domain.events import Progressed
 from perago.domain.ids import TaskId
 from perago.domain.workflow import TaskState, WorkflowState
 from perago.ports import Clock, Orchestrator
@@ -117,7 +118,7 @@ class RunWatcher:
         except (OrchestratorUnavailableError, NotFoundInOrchestratorError):
             return  # the next look may have more luck, and the run does not depend on it
         for line in lines[self._lines.get(attempt.task_id, 0) :]:
-            self._view.progressed(attempt, line.text, None)
+            self._view.handle(Progressed(attempt=attempt, message=line.text, fraction=None))
         self._lines[attempt.task_id] = len(lines)
 
     def _look_for_workers(self, workflow: WorkflowState) -> None:

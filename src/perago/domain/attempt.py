@@ -6,7 +6,8 @@ progress, is stale.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from perago.domain.errors import StaleAttemptError
@@ -45,8 +46,9 @@ class LogicalTask:
 class Attempt:
     """The identity of one task execution as it was polled.
 
-    `worker_id` and `poll_count` are None where the orchestrator does not give them; the fence
-    compares what there is.
+    A delivery is one hand-out of a task id to a worker. It is told apart from other deliveries of
+    the same task id by `scheduled_time`, `poll_count` and `worker_id`. Each of these is None where
+    the orchestrator does not give it; the fence compares what there is.
     """
 
     workflow_id: WorkflowId
@@ -58,6 +60,14 @@ class Attempt:
     iteration: int = 0
     worker_id: WorkerId | None = None
     poll_count: int | None = None
+    scheduled_time: int | None = None
+    """When the orchestrator queued this task id last, in its own milliseconds: a rerun of the same
+    task id has another one."""
+    retried_task_id: TaskId | None = None
+    """The task id of the attempt that this one retries."""
+    root_workflow_id: WorkflowId | None = None
+    """The outermost workflow instance: this one, unless it runs as a sub-workflow of another. None
+    where a poll does not say it; `Orchestrator.find_root` then does."""
 
     @property
     def logical_task(self) -> LogicalTask:
@@ -79,6 +89,9 @@ class AttemptSnapshot:
     retry_count: int
     worker_id: WorkerId | None = None
     poll_count: int | None = None
+    scheduled_time: int | None = None
+    is_retried: bool = False
+    """Whether a later attempt took its place already: a rerun can queue such a task id again."""
 
 
 def decide_staleness(attempt: Attempt, snapshot: AttemptSnapshot) -> str | None:
@@ -91,11 +104,36 @@ def decide_staleness(attempt: Attempt, snapshot: AttemptSnapshot) -> str | None:
         return f"the orchestrator answered for task {snapshot.task_id}"
     if snapshot.retry_count != attempt.retry_count:
         return f"its retry count is {snapshot.retry_count}, not {attempt.retry_count}"
+    if snapshot.is_retried:
+        return "a later attempt of its step has taken its place"
+    if _differ(snapshot.scheduled_time, attempt.scheduled_time):
+        return "the same task id was scheduled anew since it was delivered"
     if _differ(snapshot.worker_id, attempt.worker_id):
         return f"it was handed to worker {snapshot.worker_id}, not {attempt.worker_id}"
     if _differ(snapshot.poll_count, attempt.poll_count):
         return f"it was delivered again: poll {snapshot.poll_count}, not {attempt.poll_count}"
     return None
+
+
+def decide_orphan(
+    attempt: Attempt, snapshot: AttemptSnapshot, *, is_dead: Callable[[WorkerId], bool]
+) -> Attempt | None:
+    """The attempt, if a dead worker holds it and it may be reported as failed; else None.
+
+    What is known of the attempt comes from a file that a body could write. So the orchestrator must
+    say that it is current and that a dead worker holds it, and its word fills what the file lacks.
+    """
+    if snapshot.worker_id is None or not is_dead(snapshot.worker_id):
+        return None
+    if decide_staleness(attempt, snapshot) is not None:
+        return None
+    poll_count, scheduled_time = snapshot.poll_count, snapshot.scheduled_time
+    return replace(
+        attempt,
+        worker_id=snapshot.worker_id,
+        poll_count=attempt.poll_count if poll_count is None else poll_count,
+        scheduled_time=attempt.scheduled_time if scheduled_time is None else scheduled_time,
+    )
 
 
 def assert_current_attempt_snapshot(attempt: Attempt, snapshot: AttemptSnapshot) -> None:

@@ -21,6 +21,14 @@ JsonObject = dict[str, JsonValue]
 MAX_REASON_CHARACTERS = 4_000
 """How much of an error a report carries: a JVM's stack trace would burst the size limit."""
 
+EXECUTOR_DIED = "the executor died in phase"
+"""How the reason of an attempt begins whose executor died. By it attempts are counted in the
+orchestrator's record: once it is changed, the older ones no longer count."""
+
+WORKER_DIED = "the worker that held it died"
+"""The reason of an attempt whose whole worker died. It is not counted: nobody knows of what the
+worker died, and whoever restarts workers must not end the tasks that they hold."""
+
 
 class Phase(StrEnum):
     """The phases of one attempt, in the order in which they happen."""
@@ -100,15 +108,13 @@ def decide_executor_death(
     *, reference_name: str, phase: Phase, deaths: int, limit: int, how: str
 ) -> Failed | TerminalFailure:
     """What becomes of an attempt whose executor died; `deaths` counts this one."""
+    died = f"{EXECUTOR_DIED} {phase}: {how}"
     if deaths >= limit:
         return TerminalFailure(
-            reason=f"{reference_name} killed {deaths} executors, which is the limit; "
-            f"the last died in phase {phase}: {how}",
+            reason=f"{died}; {reference_name} killed {deaths} executors, and {limit} is the limit",
             phase=phase,
         )
-    return Failed(
-        reason=f"the executor died in phase {phase}: {how} ({deaths} of {limit})", phase=phase
-    )
+    return Failed(reason=f"{died} ({deaths} of {limit})", phase=phase)
 
 
 def describe_error(error: BaseException) -> str:
@@ -147,3 +153,19 @@ def read_ref(payload: JsonObject) -> CommitId | None:
     workspace = payload.get("workspace")
     ref = workspace.get("ref") if isinstance(workspace, dict) else None
     return CommitId(ref) if isinstance(ref, str) else None
+
+
+def find_refs(payload: JsonObject) -> set[CommitId]:
+    """Every commit that an input or output names as a workspace's, whatever key it stands under."""
+    found: set[CommitId] = set()
+    rest: list[JsonValue] = [payload]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, dict):
+            ref = value.get("ref")
+            if isinstance(ref, str):
+                found.add(CommitId(ref))
+            rest += value.values()
+        elif isinstance(value, list):
+            rest += value
+    return found

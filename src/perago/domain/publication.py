@@ -27,6 +27,7 @@ METADATA_PREFIX = "perago."
 _WORKFLOW = "perago.workflow"
 _REFERENCE = "perago.reference"
 _ITERATION = "perago.iteration"
+_TASK_ID = "perago.task_id"
 _EXECUTION = "perago.execution"
 _COUNT = re.compile(r"[0-9]{1,9}")
 
@@ -179,7 +180,7 @@ def build_publication_metadata(
         _WORKFLOW: attempt.workflow_id,
         _REFERENCE: attempt.reference_name,
         _ITERATION: str(attempt.iteration),
-        "perago.task_id": attempt.task_id,
+        _TASK_ID: attempt.task_id,
         "perago.retry": str(attempt.retry_count),
         _EXECUTION: execution_id,
         "perago.staging_branch": staging_branch,
@@ -199,6 +200,22 @@ def explain_unverified(
         return f"the published commit {published.id} has parents {shown}, not the input ref alone"
     if published.tree != staged_tree:
         return f"the published commit {published.id} holds other content than was staged"
+    return None
+
+
+def explain_foreign_publication(
+    commit: Commit, *, input_ref: CommitId, attempt: Attempt, execution_id: ExecutionId
+) -> str | None:
+    """Say why a commit is not what this execution published on its input ref, or None if it is.
+
+    It never permits a publication: that was made, or not, when somebody asks this.
+    """
+    if commit.parents != (input_ref,):
+        return f"commit {commit.id} does not stand on the input ref {input_ref} alone"
+    made_by = commit.metadata.get(_TASK_ID), commit.metadata.get(_EXECUTION)
+    is_ours = read_logical_task(commit.metadata) == attempt.logical_task
+    if not is_ours or made_by != (attempt.task_id, execution_id):
+        return f"commit {commit.id} is not of execution {execution_id} of task {attempt.task_id}"
     return None
 
 

@@ -34,12 +34,16 @@ class PolledTask:
     `lease_seconds` is the TaskDef's responseTimeoutSeconds: without a heartbeat for that long,
     the attempt times out. `timeout_seconds` is what is left for the whole attempt, from this poll
     on; None is no bound.
+
+    Where the input cannot be given to a task (nested too deep, a number that is too long, stored
+    elsewhere), `refusal` says why and `input` is empty: the worker reports the attempt as failed.
     """
 
     attempt: Attempt
     input: JsonObject
     lease_seconds: float
     timeout_seconds: float | None = None
+    refusal: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -170,11 +170,16 @@ def is_reserved(path: str) -> bool:
 
 
 def map_objects(
-    prefix: Prefix, entries: Iterable[ObjectEntry], *, folds_case: bool = False
+    prefix: Prefix,
+    entries: Iterable[ObjectEntry],
+    *,
+    folds_case: bool = False,
+    normalises: bool = False,
 ) -> WorkspaceLayout:
     """Lay the objects below a prefix out as files, or refuse naming the first that cannot be one.
 
-    `folds_case` says that the local file system takes `A` and `a` for the same name.
+    `folds_case` says that the local file system takes `A` and `a` for the same name, `normalises`
+    that it takes two canonically equal names, such as a composed and a decomposed `é`.
     """
     files: dict[RelativePath, ObjectEntry] = {}
     markers: dict[RelativePath, ObjectEntry] = {}
@@ -190,8 +195,8 @@ def map_objects(
             # "" would be the directory marker of the prefix itself, which needs no directory.
             markers[_checked(relative[:-1], entry)] = entry
     _refuse_file_beside_directory(files, markers)
-    if folds_case:
-        _refuse_folded_twins(files, markers)
+    if folds_case or normalises:
+        _refuse_twins(files, markers, folds_case=folds_case)
     return WorkspaceLayout(files=files, markers=markers)
 
 
@@ -222,13 +227,18 @@ def _refuse_file_beside_directory(
         )
 
 
-def _refuse_folded_twins(
-    files: Mapping[RelativePath, ObjectEntry], markers: Mapping[RelativePath, ObjectEntry]
+def _refuse_twins(
+    files: Mapping[RelativePath, ObjectEntry],
+    markers: Mapping[RelativePath, ObjectEntry],
+    *,
+    folds_case: bool,
 ) -> None:
     seen: dict[str, str] = {}
     for path in sorted({*files, *markers}):
         for name in (path, *parents_of(path)):
-            folded = unicodedata.normalize("NFD", name).casefold()
+            plain = unicodedata.normalize("NFD", name)
+            # Folding may compose anew: what is folded is decomposed once more.
+            folded = unicodedata.normalize("NFD", plain.casefold()) if folds_case else plain
             twin = seen.setdefault(folded, name)
             if twin != name:
                 entry = files.get(path) or markers[path]

@@ -19,6 +19,7 @@ from perago.ports.observation import (
     Failpoint,
     Failpoints,
     Lease,
+    OutcomeReporter,
 )
 from perago.ports.orchestrator import Orchestrator
 from perago.ports.spark import (
@@ -35,6 +36,7 @@ from perago.ports.store import (
     LastCheck,
     LocalFile,
     OnTransfer,
+    TimeCheck,
     WorkspaceStore,
     always_allowed,
 )
@@ -59,11 +61,13 @@ __all__ = [
     "LocalTree",
     "OnTransfer",
     "Orchestrator",
+    "OutcomeReporter",
     "SparkGuardrails",
     "SparkLease",
     "SparkSessions",
     "SparkWatch",
     "SparkWorkspace",
+    "TimeCheck",
     "WorkspaceStore",
     "always_allowed",
 ]

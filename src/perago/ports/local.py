@@ -30,6 +30,11 @@ class LocalDisk(Protocol):
         ...
 
     @property
+    def normalises(self) -> bool:
+        """Whether this file system takes a composed and a decomposed name for the same one."""
+        ...
+
+    @property
     def free_bytes(self) -> int:
         """What is left on this disk."""
         ...
@@ -40,7 +45,7 @@ class AttemptDirectory(LocalDisk, Protocol):
 
     @property
     def root(self) -> Path:
-        """The attempt directory; the marker lies in it."""
+        """The attempt directory."""
         ...
 
     @property
@@ -63,13 +68,14 @@ class AttemptDirectory(LocalDisk, Protocol):
     def scan(self) -> LocalTree:
         """Read the tree as it is now.
 
-        Raises `UnpublishableFileError` for a symlink, a fifo, socket or device, and for a name
-        that could not be downloaded again. Follows nothing out of the directory.
+        Raises `UnpublishableFileError` for a symlink, a fifo, socket or device, for a name that
+        could not be downloaded again, and where the body put a link in the place of `files`.
+        Follows nothing out of the directory.
         """
         ...
 
     def remove(self) -> None:
-        """Delete the attempt directory with all that is in it."""
+        """Delete the attempt directory with all that is in it, and its marker."""
         ...
 
 
@@ -88,9 +94,10 @@ class AttemptDirectories(Protocol):
         ...
 
     def sweep(self) -> list[Attempt]:
-        """End what earlier supervisors left running and delete every attempt directory.
+        """End what earlier supervisors left running and delete its directories.
 
-        Returns whose they were, as far as their markers tell.
+        Only what has a name and a marker of Perago's is touched. Returns whose they were, as the
+        markers say: that is to be believed only where the orchestrator says the same.
         """
         ...
 

@@ -7,7 +7,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from perago.domain.attempt import Attempt
-from perago.domain.outcome import Phase
+from perago.domain.changes import ChangeCount
+from perago.domain.outcome import Outcome, Phase
 from perago.domain.spark_progress import SparkProgress
 
 
@@ -60,6 +61,18 @@ class Lease(Protocol):
         ...
 
 
+class OutcomeReporter(Protocol):
+    """Reports how an attempt ended."""
+
+    def report(self, outcome: Outcome, changes: ChangeCount | None) -> bool:
+        """Report before anything is cleaned up; say whether the orchestrator took it.
+
+        False where it could not be told in time, or counts on another delivery by now.
+        `changes` is how many files the attempt changed, where it came to comparing them.
+        """
+        ...
+
+
 class BodyIsolation(Protocol):
     """Puts the process back as it was before a body ran in it."""
 
@@ -83,6 +96,7 @@ class Failpoint(StrEnum):
     FENCED_BEFORE_PUBLISH = "fenced-before-publish"
     HEAD_READ = "head-read"
     FENCED_BEFORE_ACT = "fenced-before-act"
+    TIMED_BEFORE_ACT = "timed-before-act"
     PUBLISHED = "published"
     VERIFIED = "verified"
     REPORTED = "reported"

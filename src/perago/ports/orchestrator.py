@@ -14,8 +14,8 @@ from perago.domain.workflow import LogLine, PolledTask, WorkflowState
 class Orchestrator(Protocol):
     """Runs workflow definitions and hands out attempts.
 
-    The contract follows what real Conductor does. In particular: a report or heartbeat for an
-    attempt that is over is answered like any other and changes nothing; only `snapshot` tells.
+    The contract follows what real Conductor does. In particular: a heartbeat for an attempt that
+    is over is answered like any other and changes nothing; only `snapshot` tells.
     Every method may raise `OrchestratorUnavailableError`.
     """
 
@@ -88,12 +88,17 @@ class Orchestrator(Protocol):
         """
         ...
 
-    def report(self, attempt: Attempt, outcome: Outcome) -> None:
+    def report(self, attempt: Attempt, outcome: Outcome) -> str | None:
         """Report how an attempt ended, by its task id, never by its reference name.
 
-        Ignored when the attempt is already over. A failure is retried as its TaskDef says, as a
-        new task id with `retry_count` + 1 and `seq` + 1. A terminal failure is not retried.
-        Also completes a HUMAN task.
+        The report is sent only while this delivery is the current one, by the rules of
+        `decide_report`. Returns None when it was accepted, now or before, else why the delivery is
+        stale. The embedded engine compares inside its transaction; on Conductor it is a read just
+        before the report, so a gap of one request remains.
+
+        A failure is retried as its TaskDef says, as a new task id with `retry_count` + 1 and
+        `seq` + 1. A terminal failure is not retried. Also completes a HUMAN task, which no worker
+        holds.
         """
         ...
 
@@ -107,6 +112,10 @@ class Orchestrator(Protocol):
 
     def workflow(self, workflow_id: WorkflowId) -> WorkflowState:
         """One instance with all its attempts."""
+        ...
+
+    def find_root(self, workflow_id: WorkflowId) -> WorkflowId:
+        """The outermost instance that this one is a sub-workflow of; itself where it is none."""
         ...
 
     def workflows(self, *, limit: int = 50, name: str | None = None) -> list[WorkflowState]:

@@ -28,13 +28,24 @@ OnTransfer = Callable[[int, int], None]
 It may be called from several threads."""
 
 
-LastCheck = Callable[[], None]
-"""Asked when a store is about to move a branch, as the very last thing before; it raises to keep
-the branch where it is."""
+TimeCheck = Callable[[], None]
+"""Looks at the clock alone, and raises when the move might no longer end in time."""
 
 
-def always_allowed() -> None:
-    """The last check of whoever has nothing to lose: no lease, no other attempt."""
+LastCheck = Callable[[], TimeCheck]
+"""Asked once when a store is about to move a branch; it raises to keep the branch where it is.
+
+It may ask another server, which takes time. So a store whose move would overwrite what it does not
+see looks once more after the answer, and calls the `TimeCheck` right before the move."""
+
+
+def always_allowed() -> TimeCheck:
+    """The last check of a caller without a lease: nothing is asked, and there is no hurry."""
+    return _any_time
+
+
+def _any_time() -> None:
+    """There is no lease that could run out."""
 
 
 class Fencing(StrEnum):
@@ -44,7 +55,9 @@ class Fencing(StrEnum):
     """Checked and moved in one step: two racing publications cannot both succeed."""
 
     SOFT = "soft"
-    """Read, act, verify: a race is detected afterwards, not excluded."""
+    """Read, act, verify: a race is not excluded. After a merge it is detected; a relocation takes
+    away what lands right before it, and nobody can tell.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +177,8 @@ class WorkspaceStore(Protocol):
 
         Files are private copies, writable, and never linked to anything that is shared. Content
         is checked on the way: what does not match raises `CorruptStoreError` naming the object.
-        A full disk raises `InsufficientDiskError`. Returns the digest of every file written.
+        Nothing is written over: what has a file's name already raises `StoreError`. A full disk
+        raises `InsufficientDiskError`. Returns the digest of every file written.
         """
         ...
 
@@ -216,8 +230,9 @@ class WorkspaceStore(Protocol):
         target is elsewhere: `HeadMovedError`, and nothing moved (atomic fencing), or it is found
         out by the caller's check afterwards (soft fencing). A staging branch that moved past the
         staged commit raises `HeadMovedError` too; a merge that would change nothing `StoreError`.
-        `last_check` is asked once, after all that the store reads first: what it raises is raised,
-        and nothing moved. `timeout_seconds` bounds the move that follows.
+        `last_check` is asked once, after all that the store reads first, and the time check that
+        it returns is called last: what either raises is raised, and nothing moved.
+        `timeout_seconds` bounds the move that follows.
         """
         ...
 
@@ -233,6 +248,8 @@ class WorkspaceStore(Protocol):
     ) -> None:
         """Move a branch to an existing commit; expected head, check and time-out are as in `merge`.
 
-        The commit that the branch leaves stays readable by id.
+        A commit that lands while `last_check` is asked raises `HeadMovedError`, with either
+        fencing: no look afterwards would find it. The commit that the branch leaves stays readable
+        by id.
         """
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from perago.domain.attempt import Attempt
@@ -11,12 +12,19 @@ from perago.domain.staging import escape_label
 _EXECUTION_DIGITS = 8
 """So much of an execution id tells the executions of one attempt apart."""
 
+_LOG_NAME = re.compile(r".+\.[0-9]+\.[0-9a-f]{8}\.log", re.DOTALL)
+
 
 def attempt_log_path(logs: Path, attempt: Attempt, execution_id: ExecutionId) -> Path:
     """Where one execution of an attempt writes its log."""
     step = escape_label(attempt.reference_name)
     name = f"{step}.{attempt.retry_count}.{execution_id[:_EXECUTION_DIGITS]}.log"
     return logs / escape_label(attempt.workflow_id) / name
+
+
+def is_attempt_log(name: str) -> bool:
+    """Whether a file is named like the log of an execution."""
+    return _LOG_NAME.fullmatch(name) is not None
 
 
 def find_attempt_logs(logs: Path, attempt: Attempt) -> list[Path]:

@@ -6,137 +6,78 @@ Told by the supervisor's side, so that an attempt whose executor died has one as
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
 
-from perago.domain.attempt import Attempt
 from perago.domain.changes import ChangeCount
+from perago.domain.events import AttemptEnded, AttemptStarted, AttemptTally, Event, ExecutorDied
 from perago.domain.execution import Execution
 from perago.domain.ids import TaskId
-from perago.domain.outcome import (
-    Completed,
-    Direction,
-    JsonObject,
-    JsonValue,
-    Outcome,
-    Phase,
-    direction_of,
-    read_ref,
-)
-from perago.ports import Clock
-from perago.runtime.events import IgnoredEvents
+from perago.domain.outcome import Completed, Direction, JsonObject, JsonValue, Phase, read_ref
 from perago.runtime.log_context import about
 
 _log = logging.getLogger("perago.attempt")
 
-GIVEN_UP = "GIVEN_UP"
-"""The status of an attempt about which somebody else decides: its lease was lost."""
-
 _MAX_REASON = 500
 
 
-@dataclass(slots=True, kw_only=True)
-class _Tally:
-    """What one attempt cost so far."""
+class AttemptSummaries:
+    """The `EventHandler` that logs the end of each attempt, and the death of each executor."""
 
-    execution: Execution
-    began: float
-    phase: Phase = Phase.VALIDATE
-    phases: dict[Phase, float] = field(default_factory=dict)
-    objects: dict[Direction, int] = field(default_factory=lambda: dict.fromkeys(Direction, 0))
-    size: dict[Direction, int] = field(default_factory=lambda: dict.fromkeys(Direction, 0))
-    changes: ChangeCount | None = None
+    def __init__(self) -> None:
+        self._running: dict[TaskId, Execution] = {}
 
-    def moved(self, direction: Direction) -> JsonObject:
-        """Objects and bytes in one direction."""
-        return {"objects": self.objects[direction], "bytes": self.size[direction]}
+    def handle(self, event: Event) -> None:
+        """Log the event, if it is an end or a death."""
+        match event:
+            case AttemptStarted(execution=execution):
+                self._running[event.attempt.task_id] = execution
+            case AttemptEnded():
+                self._running.pop(event.attempt.task_id, None)
+                _log_end(event)
+            case ExecutorDied():
+                self._log_death(event)
+            case _:
+                pass
 
-
-class AttemptSummaries(IgnoredEvents):
-    """The `WorkerEvents` that become summary lines."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._running: dict[TaskId, _Tally] = {}
-
-    def execution_began(self, execution: Execution) -> None:
-        """Begin to count."""
-        self._running[execution.attempt.task_id] = _Tally(
-            execution=execution, began=self._clock.elapsed()
-        )
-
-    def phase_started(self, attempt: Attempt, phase: Phase) -> None:
-        """Remember where it is."""
-        tally = self._running.get(attempt.task_id)
-        if tally is not None:
-            tally.phase = phase
-
-    def phase_ended(self, attempt: Attempt, phase: Phase, seconds: float) -> None:
-        """Add up its time."""
-        tally = self._running.get(attempt.task_id)
-        if tally is not None:
-            tally.phases[phase] = tally.phases.get(phase, 0.0) + seconds
-
-    def transferred(self, attempt: Attempt, objects: int, size: int) -> None:
-        """Add up what it moved."""
-        tally = self._running.get(attempt.task_id)
-        if tally is not None:
-            direction = direction_of(tally.phase)
-            tally.objects[direction] += objects
-            tally.size[direction] += size
-
-    def changes_found(self, attempt: Attempt, changes: ChangeCount) -> None:
-        """Remember what it changed."""
-        tally = self._running.get(attempt.task_id)
-        if tally is not None:
-            tally.changes = changes
-
-    def attempt_ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
-        """The line."""
-        tally = self._running.pop(attempt.task_id, None)
-        if tally is None:
-            return
-        seconds = self._clock.elapsed() - tally.began
-        summary = build_summary(tally, outcome, seconds)
-        level = logging.INFO if isinstance(outcome, Completed) else logging.WARNING
-        with about(tally.execution):
-            _log.log(
-                level,
-                "%s",
-                _describe(attempt, tally, outcome, seconds),
-                extra={"summary": summary},
-            )
-
-    def executor_died(self, attempt: Attempt | None, how: str) -> None:
-        """A line, also where it had no attempt."""
-        tally = self._running.get(attempt.task_id) if attempt is not None else None
-        if tally is None:
-            _log.warning("an idle executor died: %s", how)
+    def _log_death(self, death: ExecutorDied) -> None:
+        if death.attempt is None:
+            _log.warning("an idle executor died: %s", death.how)
         else:
-            with about(tally.execution):
-                _log.warning("the executor died in phase %s: %s", tally.phase, how)
+            with about(self._running.get(death.attempt.task_id, death.attempt)):
+                _log.warning("the executor died in phase %s: %s", death.phase, death.how)
 
 
-def build_summary(tally: _Tally, outcome: Outcome | None, seconds: float) -> JsonObject:
+def _log_end(end: AttemptEnded) -> None:
+    level = logging.INFO if isinstance(end.outcome, Completed) else logging.WARNING
+    with about(end.tally.execution):
+        _log.log(level, "%s", _describe(end), extra={"summary": build_summary(end)})
+
+
+def build_summary(end: AttemptEnded) -> JsonObject:
     """What a machine reads of an attempt that ended."""
+    tally = end.tally
     summary: JsonObject = {
-        "status": outcome.status.value if outcome is not None else GIVEN_UP,
-        "seconds": round(seconds, 3),
+        "status": end.status,
+        "seconds": round(end.seconds, 3),
         "phases": {phase.value: round(took, 3) for phase, took in tally.phases.items()},
-        "down": tally.moved(Direction.DOWN),
-        "up": tally.moved(Direction.UP),
+        "down": _moved(tally, Direction.DOWN),
+        "up": _moved(tally, Direction.UP),
         "files": _files(tally.changes),
         "input_ref": tally.execution.input_ref,
         "output_ref": None,
         "staging_branch": _staged_on(tally),
     }
-    match outcome:
+    match end.outcome:
         case Completed(output=output):
             summary["output_ref"] = read_ref(output)
         case None:
             summary["phase"] = tally.phase.value
-        case _:
-            summary |= {"phase": outcome.phase.value, "reason": outcome.reason[:_MAX_REASON]}
+        case failure:
+            summary |= {"phase": failure.phase.value, "reason": failure.reason[:_MAX_REASON]}
     return summary
+
+
+def _moved(tally: AttemptTally, direction: Direction) -> JsonObject:
+    return {"objects": tally.objects[direction], "bytes": tally.size[direction]}
 
 
 def _files(changes: ChangeCount | None) -> JsonValue:
@@ -145,7 +86,7 @@ def _files(changes: ChangeCount | None) -> JsonValue:
     return {"written": changes.written, "deleted": changes.deleted}
 
 
-def _staged_on(tally: _Tally) -> str | None:
+def _staged_on(tally: AttemptTally) -> str | None:
     """The staging branch, where there may be one: only what entered that phase has made one."""
     changes = tally.changes
     changed_nothing = changes is not None and not changes.written and not changes.deleted
@@ -156,14 +97,15 @@ def _staged_on(tally: _Tally) -> str | None:
     return tally.execution.staging_branch
 
 
-def _describe(attempt: Attempt, tally: _Tally, outcome: Outcome | None, seconds: float) -> str:
-    status = outcome.status.value if outcome is not None else GIVEN_UP
-    where = "" if isinstance(outcome, Completed) else f" in {_end_phase(tally, outcome)}"
+def _describe(end: AttemptEnded) -> str:
+    tally, outcome = end.tally, end.outcome
+    where = "" if isinstance(outcome, Completed) else f" in {_end_phase(end)}"
     phases = " ".join(f"{phase}={took:.3f}s" for phase, took in tally.phases.items())
     moved = " ".join(
         f"{way}={tally.objects[way]} objects/{tally.size[way]} bytes" for way in Direction
     )
-    parts = [f"{attempt.reference_name} {status}{where} after {seconds:.3f}s", phases, moved]
+    name = end.attempt.reference_name
+    parts = [f"{name} {end.status}{where} after {end.seconds:.3f}s", phases, moved]
     if tally.changes is not None:
         parts.append(f"files={tally.changes.written} written/{tally.changes.deleted} deleted")
     match outcome:
@@ -176,7 +118,7 @@ def _describe(attempt: Attempt, tally: _Tally, outcome: Outcome | None, seconds:
     return "; ".join(part for part in parts if part)
 
 
-def _end_phase(tally: _Tally, outcome: Outcome | None) -> Phase:
-    if outcome is None or isinstance(outcome, Completed):
-        return tally.phase
-    return outcome.phase
+def _end_phase(end: AttemptEnded) -> Phase:
+    if end.outcome is None or isinstance(end.outcome, Completed):
+        return end.tally.phase
+    return end.outcome.phase

@@ -6,6 +6,7 @@ everything that a supervisor knows is touched by one thread only.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -13,7 +14,10 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Protocol, TypeVar
 
-from perago.domain.errors import PeragoError
+from perago.domain.errors import OrchestratorError, PeragoError
+from perago.domain.outcome import describe_error
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -86,9 +90,13 @@ class CallThreads:
                 answer = call()
             except PeragoError as error:
                 answer = error
-            except BaseException as error:  # noqa: BLE001 - a defect must end the loop, not a thread
-                self._inbox.put(lambda error=error: _raise(error))  # type: ignore[misc]
-                return
+            # What a server sent may hit a defect of ours. It ends that call, never the worker.
+            except Exception as error:  # noqa: BLE001
+                _log.exception("a call to the orchestrator failed unexpectedly")
+                answer = OrchestratorError(
+                    f"a defect of Perago: {describe_error(error)}",
+                    hint="the worker's log has the traceback; please report it",
+                )
             self._inbox.put(lambda: take(answer))
 
         def take(answer: T | PeragoError) -> None:
@@ -96,17 +104,26 @@ class CallThreads:
             then(answer)
 
         self._open += 1
-        if self._count < min(self._open, self._most):
-            self._count += 1
-            threading.Thread(
-                target=self._work, name=f"perago-{self._name}-{self._count}", daemon=True
-            ).start()
+        if self._count < min(self._open, self._most) and not self._start_thread():
+            refused = OrchestratorError(
+                "the system refuses another thread",
+                hint="raise the limit of processes, or find what uses them up",
+            )
+            self._inbox.put(lambda: take(refused))
+            return
         self._jobs.put(make)
+
+    def _start_thread(self) -> bool:
+        """Have one thread more; whether there is any."""
+        name = f"perago-{self._name}-{self._count + 1}"
+        try:
+            threading.Thread(target=self._work, name=name, daemon=True).start()
+        except RuntimeError as error:  # a body may have used up what the system allows
+            _log.warning("%s", error)
+        else:
+            self._count += 1
+        return self._count > 0
 
     def _work(self) -> None:
         while True:
             self._jobs.get()()
-
-
-def _raise(error: BaseException) -> None:
-    raise error

@@ -9,13 +9,15 @@ from __future__ import annotations
 import ctypes
 import gc
 import io
+import logging
 import multiprocessing
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
@@ -25,25 +27,32 @@ from perago.app.attempt_policy import AttemptPolicy
 from perago.app.attempt_ports import AttemptPorts
 from perago.app.run_attempt import AttemptEnd, AttemptRun
 from perago.authoring import AnyTask
+from perago.domain.changes import ChangeCount
 from perago.domain.errors import PeragoError
 from perago.domain.execution import execution_of
-from perago.domain.outcome import Failed, Phase
+from perago.domain.outcome import Failed, Outcome, Phase
+from perago.domain.redaction import NOTHING_KNOWN, Redactor
 from perago.ports import Lease
 from perago.runtime.isolation import flush_output
 from perago.runtime.log_context import process_is_about
+from perago.runtime.log_redaction import redact_log
 from perago.runtime.logs import LogStream, set_up_executor_logging, write_to_attempt_log
-from perago.runtime.messages import (
-    AttemptEnded,
-    Ready,
-    RunAttempt,
-    Stop,
-    Unfit,
-    hear_supervisor,
-)
+from perago.runtime.messages import CleanedUp, Decided, Ready, Reported, RunAttempt, Stop, Unfit
 from perago.runtime.pipe_observer import PipeObserver
 from perago.runtime.shared_lease import AttemptCell, SharedLease
+from perago.runtime.supervisor_link import LOST_CONNECTION, SupervisorLink
+from perago.system.directories import make_private_directories
+
+_log = logging.getLogger(__name__)
 
 _PR_SET_PDEATHSIG = 1
+
+_REPORT_WAIT_SECONDS = 10.0
+"""How long the clean-up waits for the report. An orchestrator that is away for longer must not
+hold a slot: the supervisor goes on trying."""
+
+EXIT_CODES = {LOST_CONNECTION: "its body closed the executor's connection to the supervisor"}
+"""How executors end by themselves, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +63,12 @@ class ExecutorKit:
     ports: AttemptPorts
     policy: AttemptPolicy
     log_level: str
+    most_open_files: int | None = None
+    """How many files an executor, and each process that it starts, may have open."""
     log_stream: LogStream | None = None
     """How its log lines look on the worker's standard error; None is only in attempts' logs."""
+    redactor: Redactor = NOTHING_KNOWN
+    """Hides secrets in what leaves the executor, and in its logs."""
 
 
 ExecutorFactory = Callable[[int], ExecutorKit]
@@ -65,6 +78,7 @@ ExecutorFactory = Callable[[int], ExecutorKit]
 def executor_main(
     number: int,
     connection: Connection,
+    nonce: bytes,
     lease_cell: AttemptCell,
     factory: ExecutorFactory,
     log_path: Path,
@@ -73,45 +87,119 @@ def executor_main(
     _settle_in()
     workers_stderr = os.dup(2)
     _set_up_output(log_path)
-    observer = PipeObserver(connection, lease_cell)
+    link = SupervisorLink(connection, nonce)
+    observer = PipeObserver(link, lease_cell)
     try:
         kit = factory(number)
     except PeragoError as error:
         observer.send(Unfit(reason=str(error)))
         return
-    set_up_executor_logging(kit.log_level, kit.log_stream, descriptor=workers_stderr)
+    _limit(kit.most_open_files)
+    set_up_executor_logging(
+        kit.log_level, kit.log_stream, descriptor=workers_stderr, redactor=kit.redactor
+    )
     # What was imported stays: no garbage collection need look through it, attempt after attempt.
     gc.freeze()
     observer.send(Ready())
     try:
-        _serve(connection, observer, kit, SharedLease(lease_cell))
+        _serve(link, observer, kit, SharedLease(lease_cell), log_path)
+    except OSError:
+        # A body that closed all descriptors took the executor's own, too.
+        link.require_connection()
+        raise
     finally:
         kit.ports.spark.stop()
+        redact_log(log_path, kit.redactor)
 
 
-def _serve(connection: Connection, observer: PipeObserver, kit: ExecutorKit, lease: Lease) -> None:
+class SupervisorReporter:
+    """The `OutcomeReporter` of an executor: its supervisor reports.
+
+    Secrets are hidden before the supervisor is told: whoever hears of the end may read the log.
+    """
+
+    def __init__(
+        self, link: SupervisorLink, observer: PipeObserver, log_path: Path, redactor: Redactor
+    ) -> None:
+        self._link = link
+        self._observer = observer
+        self._log_path = log_path
+        self._redactor = redactor
+        self._was_told = False
+        self._redacted_to = 0
+
+    def report(self, outcome: Outcome, changes: ChangeCount | None) -> bool:
+        """Tell the supervisor, and wait a while for what the orchestrator says."""
+        self._was_told = True
+        flush_output()
+        self._observer.send(self._decided(outcome, changes))
+        answer = self._link.hear_report(_REPORT_WAIT_SECONDS)
+        if answer is None:
+            _log.warning("the orchestrator has not heard of the end yet; cleaning up meanwhile")
+        return answer is not None and answer.is_accepted
+
+    def close(self, end: AttemptEnd) -> None:
+        """The attempt is cleaned up: say so, and how it ended, unless that was said."""
+        if self._was_told:
+            self._redact()
+            self._observer.send(CleanedUp(), is_last=True)
+        else:
+            decided = self._decided(end.outcome, end.changes)
+            self._observer.send(decided, CleanedUp(), is_last=True)
+
+    def _decided(self, outcome: Outcome, changes: ChangeCount | None) -> Decided:
+        self._redact()
+        return Decided(outcome=self._redactor.apply_to_outcome(outcome), changes=changes)
+
+    def _redact(self) -> None:
+        self._redacted_to = redact_log(self._log_path, self._redactor, start=self._redacted_to)
+
+
+def _serve(
+    link: SupervisorLink,
+    observer: PipeObserver,
+    kit: ExecutorKit,
+    lease: Lease,
+    log_path: Path,
+) -> None:
+    redacted_to = 0
     while True:
         try:
-            message = hear_supervisor(connection)
+            message = link.hear()
         except EOFError:  # the supervisor is gone
             return
         match message:
             case RunAttempt():
                 observer.tells_body_later = message.is_brief
-                end = _run_with_log(message, kit, observer, lease)
-                observer.send(
-                    AttemptEnded(
-                        outcome=end.outcome, is_reported=end.is_reported, changes=end.changes
-                    )
-                )
+                reporter = SupervisorReporter(link, observer, message.log_path, kit.redactor)
+                end = _run_with_log(message, kit, observer, lease, reporter)
+                redacted_to = redact_log(log_path, kit.redactor, start=redacted_to)
+                reporter.close(end)
+            case Reported():  # it came after the clean-up had begun
+                continue
             case Stop():
                 return
             case _:
                 assert_never(message)
 
 
+def _limit(most_open_files: int | None) -> None:
+    """Bound what the process, and all that it starts, may open; write no core dumps, which would
+    hold whatever was in memory.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most_open_files is not None:
+        most = most_open_files if hard == resource.RLIM_INFINITY else min(most_open_files, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def _run_with_log(
-    message: RunAttempt, kit: ExecutorKit, observer: PipeObserver, lease: Lease
+    message: RunAttempt,
+    kit: ExecutorKit,
+    observer: PipeObserver,
+    lease: Lease,
+    reporter: SupervisorReporter,
 ) -> AttemptEnd:
     """Run an attempt with its output in its own log; without a log it does not run."""
     try:
@@ -120,10 +208,16 @@ def _run_with_log(
         return _refuse(f"cannot open the attempt's log {message.log_path}: {error.strerror}")
     execution = execution_of(message.polled, message.execution_id)
     with _output_to(log), process_is_about(execution):
-        return _run(message, kit, observer, lease)
+        return _run(message, kit, observer, lease, reporter)
 
 
-def _run(message: RunAttempt, kit: ExecutorKit, observer: PipeObserver, lease: Lease) -> AttemptEnd:
+def _run(
+    message: RunAttempt,
+    kit: ExecutorKit,
+    observer: PipeObserver,
+    lease: Lease,
+    reporter: SupervisorReporter,
+) -> AttemptEnd:
     attempt = message.polled.attempt
     write_to_attempt_log(
         f"workflow={attempt.workflow_id} task={attempt.task_id} reference={attempt.reference_name}"
@@ -136,7 +230,7 @@ def _run(message: RunAttempt, kit: ExecutorKit, observer: PipeObserver, lease: L
         task,
         message.polled,
         message.execution_id,
-        ports=kit.ports,
+        ports=replace(kit.ports, reporter=reporter),
         lease=lease,
         observer=observer,
         policy=kit.policy,
@@ -215,8 +309,9 @@ def _output_to(log: int) -> Iterator[None]:
 
 
 def _open_log(path: Path) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    make_private_directories(path.parent)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(path, flags, 0o600)
 
 
 def _point_output_to(descriptor: int) -> None:

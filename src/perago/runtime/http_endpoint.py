@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from perago.domain.errors import EnvironmentUnfitError
+from perago.domain.redaction import NOTHING_KNOWN, Redactor
 from perago.runtime.health import HealthBoard, Verdict
 
 _log = logging.getLogger(__name__)
@@ -26,6 +27,9 @@ _log = logging.getLogger(__name__)
 _MOST_CONNECTIONS = 16
 _CLIENT_SECONDS = 5.0
 """How long a client may take to send a request, or to take its answer."""
+
+_CLOSE_SECONDS = 0.1
+"""How long the end of the endpoint may take to be noticed."""
 
 
 class MetricsPage(Protocol):
@@ -49,15 +53,25 @@ class HttpEndpoint(ThreadingHTTPServer):
     """Serves the three paths until closed."""
 
     daemon_threads = True
+    request_queue_size = _MOST_CONNECTIONS
+    """With a shorter queue, one of several clients that come at once waits for a second."""
 
     def __init__(
-        self, host: str, port: int, board: HealthBoard, metrics: MetricsPage | None = None
+        self,
+        host: str,
+        port: int,
+        board: HealthBoard,
+        metrics: MetricsPage | None = None,
+        *,
+        client_seconds: float = _CLIENT_SECONDS,
+        redactor: Redactor = NOTHING_KNOWN,
     ) -> None:
+        self.client_seconds = client_seconds
         self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         self._paths: dict[str, Callable[[], _Answer]] = {
-            "/livez": lambda: _health_answer(board, board.liveness()),
-            "/readyz": lambda: _health_answer(board, board.readiness()),
-            "/metrics": lambda: _metrics_answer(metrics),
+            "/livez": lambda: _health_answer(board, board.liveness(), redactor),
+            "/readyz": lambda: _health_answer(board, board.readiness(), redactor),
+            "/metrics": lambda: _metrics_answer(metrics, redactor),
         }
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
@@ -97,7 +111,7 @@ class HttpEndpoint(ThreadingHTTPServer):
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Serve, and free the place whatever happened."""
         # The time-out of a socket starts anew with each byte; a client that drips must end too.
-        end = threading.Timer(2 * _CLIENT_SECONDS, _hang_up, (request,))
+        end = threading.Timer(2 * self.client_seconds, _hang_up, (request,))
         end.daemon = True
         end.start()
         try:
@@ -114,7 +128,11 @@ class HttpEndpoint(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server_version = "perago"
     sys_version = ""
-    timeout: ClassVar[float | None] = _CLIENT_SECONDS
+
+    def setup(self) -> None:
+        super().setup()
+        assert isinstance(self.server, HttpEndpoint)
+        self.connection.settimeout(self.server.client_seconds)
 
     def do_GET(self) -> None:
         self._answer(with_body=True)
@@ -145,11 +163,21 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serve_http(
-    host: str, port: int, board: HealthBoard, metrics: MetricsPage | None = None
+    host: str,
+    port: int,
+    board: HealthBoard,
+    metrics: MetricsPage | None = None,
+    *,
+    client_seconds: float = _CLIENT_SECONDS,
+    redactor: Redactor = NOTHING_KNOWN,
 ) -> Iterator[HttpEndpoint]:
     """Listen and answer, in a thread of its own, until the end of the block."""
-    endpoint = HttpEndpoint(host, port, board, metrics)
-    thread = threading.Thread(target=endpoint.serve_forever, name="perago-http", daemon=True)
+    endpoint = HttpEndpoint(
+        host, port, board, metrics, client_seconds=client_seconds, redactor=redactor
+    )
+    thread = threading.Thread(
+        target=endpoint.serve_forever, args=(_CLOSE_SECONDS,), name="perago-http", daemon=True
+    )
     thread.start()
     try:
         yield endpoint
@@ -164,16 +192,19 @@ def _hang_up(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
 
 
-def _health_answer(board: HealthBoard, verdict: Verdict) -> _Answer:
+def _health_answer(board: HealthBoard, verdict: Verdict, redactor: Redactor) -> _Answer:
     status = HTTPStatus.OK if verdict.is_well else HTTPStatus.SERVICE_UNAVAILABLE
-    return _json_answer(status, board.describe(verdict))
+    # It may quote what a server said.
+    return _json_answer(status, redactor.apply_to_json(board.describe(verdict)))
 
 
-def _metrics_answer(metrics: MetricsPage | None) -> _Answer:
+def _metrics_answer(metrics: MetricsPage | None, redactor: Redactor) -> _Answer:
     if metrics is None:
         text = {"error": "no metrics: install perago-runtime[telemetry]"}
         return _json_answer(HTTPStatus.NOT_FOUND, text)
-    return _Answer(status=HTTPStatus.OK, body=metrics.render(), content_type=metrics.content_type)
+    # Names of tasks and phases: nothing else should be in its labels.
+    body = redactor.apply(metrics.render().decode()).encode()
+    return _Answer(status=HTTPStatus.OK, body=body, content_type=metrics.content_type)
 
 
 def _json_answer(status: HTTPStatus, content: object) -> _Answer:

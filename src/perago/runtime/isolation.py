@@ -1,7 +1,7 @@
 """Keeps one body from changing the process under the next one, or under Perago itself.
 
 A body may close standard files, replace `sys.stdout`, edit the environment, the working directory,
-the file mode mask, resource limits, signal handlers and logging, or set an alarm. All of that is
+the file mode mask, resource limits, signal handlers and logging, or set a timer. All of that is
 put back as soon as it returns, before anything is staged: a file of the store must never get
 descriptor 2.
 """
@@ -28,6 +28,9 @@ _HANDLED_SIGNALS = tuple(
 )
 """Those that anybody sends: each costs a look for each body, and real-time signals, which only a
 program sends to itself, are half of all."""
+
+_TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+"""Each ends a process that does not handle its signal; `alarm` sets the first."""
 
 
 class ProcessIsolation:
@@ -95,8 +98,8 @@ def _signals() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        for timer in _TIMERS:
+            signal.setitimer(timer, 0)
         for number, handler in handlers.items():
             # None is a handler that C code installed: it cannot be asked for, nor put back.
             if handler is not None and signal.getsignal(number) is not handler:

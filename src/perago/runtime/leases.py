@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+
+LEASE_LOST = -1.0
+"""The deadline of an attempt that is cancelled."""
 
 _BEATS_PER_LEASE = 3
 """A lease must survive a failed beat: beat at least this often within it."""
@@ -49,7 +53,9 @@ def start_lease(
     heartbeat_seconds: float,
     timeout_seconds: float | None,
 ) -> LeaseState:
-    """The lease of an attempt that was asked for at `polled_at`."""
+    """The lease of an attempt that was asked for at `polled_at`; 0 seconds is no time-out."""
+    if lease_seconds <= 0:
+        lease_seconds = math.inf
     beat = min(heartbeat_seconds, lease_seconds / _BEATS_PER_LEASE)
     return LeaseState(
         lease_seconds=lease_seconds,

@@ -1,13 +1,23 @@
-"""Removes the logs of attempts that are long over: a worker runs for months."""
+"""Removes the logs of attempts that are long over: a worker runs for months.
+
+Invariant: only files that are named like logs of ours go, one by one, from a directory that carries
+Perago's tag; a workflow's directory goes when nothing is left in it.
+"""
 
 from __future__ import annotations
 
 import logging
-import shutil
+import os
+import stat
 import time
+from contextlib import suppress
 from pathlib import Path
 
+from perago.domain.errors import EnvironmentUnfitError
+from perago.runtime.attempt_logs import is_attempt_log
 from perago.runtime.calls import Calls
+from perago.system.directories import OwnDirectory, open_own_directory
+from perago.system.tags import LOGS_TAG
 
 _log = logging.getLogger(__name__)
 
@@ -31,21 +41,33 @@ class LogRetention:
             self._calls.submit(self.sweep, lambda _: None)
 
     def sweep(self) -> None:
-        """Remove what is too old."""
+        """Remove what is too old; what cannot be removed now goes in an hour."""
         oldest = time.time() - self._days * _SECONDS_PER_DAY
         try:
-            old = [
-                path for path in self._logs.iterdir() if path.is_dir() and _is_older(path, oldest)
-            ]
-        except OSError as error:
+            logs = open_own_directory(self._logs, LOGS_TAG)
+            if logs is None:
+                return
+            with logs:
+                for name in logs.names():
+                    with suppress(OSError):
+                        _remove_workflow_if_old(logs, name, oldest)
+        except (OSError, EnvironmentUnfitError) as error:
             _log.warning("cannot look for old logs: %s", error)
+
+
+def _remove_workflow_if_old(logs: OwnDirectory, name: str, oldest: float) -> None:
+    if not stat.S_ISDIR(logs.kind_of(name)):
+        return
+    with logs.below(name) as workflow:
+        directory = workflow.descriptor
+        if os.fstat(directory).st_mtime >= oldest:
             return
-        for directory in old:
-            shutil.rmtree(directory, ignore_errors=True)  # what stays now goes in an hour
-
-
-def _is_older(directory: Path, oldest: float) -> bool:
-    """Whether nothing in a workflow's directory of logs was written since."""
-    if directory.stat().st_mtime >= oldest:
-        return False
-    return all(path.stat().st_mtime < oldest for path in directory.iterdir())
+        found = workflow.names()
+        times = [os.stat(log, dir_fd=directory, follow_symlinks=False).st_mtime for log in found]
+        if not all(at < oldest for at in times):
+            return
+        for log in found:
+            if is_attempt_log(log) and stat.S_ISREG(workflow.kind_of(log)):
+                workflow.remove_tree(log)
+    # Only where nothing is left: an executor may just have begun another log there.
+    logs.remove_empty(name)

@@ -15,12 +15,12 @@ import logging
 import os
 import select
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from perago.runtime.log_lines import LogFormat, Redaction, line_formatter
+from perago.domain.redaction import NOTHING_KNOWN, Redactor
+from perago.runtime.log_lines import LogFormat, line_formatter
 
 _PATIENCE_MILLISECONDS = 50
 """How long a line waits for a reader that is slow; after a line was dropped, none waits."""
@@ -40,10 +40,7 @@ class LogStream:
     """How lines look on the worker's standard error, and what they never show. Pickles."""
 
     log_format: LogFormat
-    secrets: Sequence[str] = ()
-
-    def __repr__(self) -> str:
-        return f"LogStream({self.log_format})"  # the secrets must not show here either
+    redactor: Redactor = NOTHING_KNOWN
 
 
 def choose_format(wanted: Literal["auto", "console", "json"], descriptor: int) -> LogFormat:
@@ -106,14 +103,15 @@ def set_up_worker_logging(level: str, stream: LogStream, *, descriptor: int = 2)
     return handler
 
 
-def set_up_executor_logging(level: str, stream: LogStream | None, *, descriptor: int) -> None:
+def set_up_executor_logging(
+    level: str, stream: LogStream | None, *, descriptor: int, redactor: Redactor = NOTHING_KNOWN
+) -> None:
     """Send what an executor logs to the attempt's log and, if there is a stream, also there.
 
     `descriptor` is a copy of the standard error that the executor inherited.
     """
     in_attempt = logging.StreamHandler()
-    redaction = Redaction(stream.secrets if stream is not None else ())
-    in_attempt.setFormatter(_AttemptLogLines(redaction))
+    in_attempt.setFormatter(_AttemptLogLines(redactor))
     handlers: list[logging.Handler] = [in_attempt]
     if stream is None:
         os.close(descriptor)
@@ -137,7 +135,7 @@ def write_to_attempt_log(text: str) -> None:
 
 def _line_handler(stream: LogStream, descriptor: int) -> LineHandler:
     handler = LineHandler(descriptor)
-    handler.setFormatter(line_formatter(stream.log_format, Redaction(stream.secrets)))
+    handler.setFormatter(line_formatter(stream.log_format, stream.redactor))
     return handler
 
 
@@ -157,9 +155,9 @@ def _identity(descriptor: int) -> tuple[int, int] | None:
 class _AttemptLogLines(logging.Formatter):
     """What `perago logs` shows; the file is one attempt's, so no line names it."""
 
-    def __init__(self, redaction: Redaction) -> None:
+    def __init__(self, redactor: Redactor) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
-        self._redaction = redaction
+        self._redactor = redactor
 
     def format(self, record: logging.LogRecord) -> str:
-        return self._redaction.apply(super().format(record))
+        return self._redactor.apply(super().format(record))

@@ -34,3 +34,6 @@ class SupervisorOptions:
     recycle_after_attempts: int | None = None
     recycle_above_bytes: int | None = None
     """An idle executor that ran so many attempts, or holds so much memory, is replaced."""
+    most_log_bytes: int | None = None
+    most_processes: int | None = None
+    """What an attempt may write to its log, and how many processes it may run; None is no bound."""

@@ -8,22 +8,22 @@ its time after all, the supervisor sees in shared memory where it is.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
-from multiprocessing.connection import Connection
 
 from perago.domain.outcome import Phase
 from perago.domain.spark_progress import SparkProgress
 from perago.runtime.messages import (
+    BodyProgress,
     FromExecutor,
-    PhaseEnded,
-    PhaseStarted,
-    Progressed,
-    SparkProgressed,
-    Transferred,
-    tell_supervisor,
+    Moved,
+    PhaseBegan,
+    PhaseOver,
+    SparkIsAt,
 )
 from perago.runtime.shared_lease import AttemptCell
+from perago.runtime.supervisor_link import SupervisorLink
 
 _log = logging.getLogger(__name__)
 
@@ -37,14 +37,14 @@ _MAX_TEXT = 500
 class PipeObserver:
     """The `AttemptObserver` of an executor. Called from the body's and from transfer threads."""
 
-    def __init__(self, connection: Connection, cell: AttemptCell) -> None:
-        self._connection = connection
+    def __init__(self, link: SupervisorLink, cell: AttemptCell) -> None:
+        self._link = link
         self._cell = cell
         self._lock = threading.Lock()
         self._objects = 0
         self._bytes = 0
         self._transfer_sent_at = 0.0
-        self._progress: Progressed | None = None
+        self._progress: BodyProgress | None = None
         self._progress_sent_at = 0.0
         self._held: list[FromExecutor] = []
         self.tells_body_later = False
@@ -54,9 +54,9 @@ class PipeObserver:
         """A phase begins."""
         self._cell.enter(phase)
         if phase is Phase.VALIDATE or (phase is Phase.BODY and self.tells_body_later):
-            self._hold(PhaseStarted(phase=phase))
+            self._hold(PhaseBegan(phase=phase))
         else:
-            self.send(PhaseStarted(phase=phase))
+            self.send(PhaseBegan(phase=phase))
 
     def phase_ended(self, phase: Phase, seconds: float) -> None:
         """A phase is over; what was held back is told first."""
@@ -65,7 +65,7 @@ class PipeObserver:
         for message in held:
             if message is not None:
                 self.send(message)
-        self._hold(PhaseEnded(phase=phase, seconds=seconds))
+        self._hold(PhaseOver(phase=phase, seconds=seconds))
 
     def transferred(self, objects: int, size: int) -> None:
         """Objects and bytes moved since the last call."""
@@ -79,10 +79,11 @@ class PipeObserver:
 
     def progressed(self, message: str, fraction: float | None) -> None:
         """The body said how far it is; of many messages in a row the last one counts."""
-        # A body's text may be a path that is not UTF-8, or no text at all.
+        # A body's text may be a path that is not UTF-8, or no text at all, and its number none.
         text = str(message)[:_MAX_TEXT].encode("utf-8", "backslashreplace").decode()
+        latest_progress = BodyProgress(message=text, fraction=_as_fraction(fraction))
         with self._lock:
-            self._progress = Progressed(message=text, fraction=fraction)
+            self._progress = latest_progress
             due = time.monotonic() - self._progress_sent_at > _REPORT_SECONDS
             latest = self._take_progress() if due else None
         if latest is not None:
@@ -90,31 +91,40 @@ class PipeObserver:
 
     def spark_progressed(self, progress: SparkProgress, line: str | None) -> None:
         """Spark is so far; who looks does so about once a second."""
-        self.send(SparkProgressed(progress=progress, line=line))
+        self.send(SparkIsAt(progress=progress, line=line))
 
-    def send(self, message: FromExecutor) -> None:
-        """Send one message after those that were held back; never raises."""
+    def send(self, *messages: FromExecutor, is_last: bool = False) -> None:
+        """Send messages after those that were held back; never raises."""
         with self._lock:
             held, self._held = self._held, []
             try:
-                tell_supervisor(self._connection, *held, message)
+                self._link.tell([*held, *messages], is_last=is_last)
             except OSError:
-                _log.debug("the supervisor is gone; %s not sent", type(message).__name__)
+                _log.debug("the supervisor is gone; %d messages not sent", len(messages))
 
     def _hold(self, message: FromExecutor) -> None:
         with self._lock:
             self._held.append(message)
 
-    def _take_transfer(self) -> Transferred | None:
+    def _take_transfer(self) -> Moved | None:
         if not self._objects and not self._bytes:
             return None
-        message = Transferred(objects=self._objects, size=self._bytes)
+        message = Moved(objects=self._objects, size=self._bytes)
         self._objects = self._bytes = 0
         self._transfer_sent_at = time.monotonic()
         return message
 
-    def _take_progress(self) -> Progressed | None:
+    def _take_progress(self) -> BodyProgress | None:
         message, self._progress = self._progress, None
         if message is not None:
             self._progress_sent_at = time.monotonic()
         return message
+
+
+def _as_fraction(given: object) -> float | None:
+    """A number that every display can take."""
+    try:
+        number = float(given) if isinstance(given, int | float) else math.nan
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None

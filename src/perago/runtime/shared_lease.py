@@ -9,9 +9,7 @@ from ctypes import Structure, c_double, c_longlong
 from typing import Any, ClassVar
 
 from perago.domain.outcome import Phase
-
-LEASE_LOST = -1.0
-"""The deadline of an attempt that is cancelled."""
+from perago.runtime.leases import LEASE_LOST
 
 PHASES = tuple(Phase)
 """In their order; shared memory holds the number of one."""
@@ -32,18 +30,20 @@ class AttemptCell(Structure):
     poll_count: int
     phase_number: int
 
-    def hand_out(self, poll_count: int | None) -> None:
-        """Say which delivery of the task is the current one."""
+    def share(self, deadline: float, poll_count: int | None) -> None:
+        """Say until when the lease lasts, and which delivery of the task is the current one."""
         self.poll_count = _NOT_COUNTED if poll_count is None else poll_count
+        self.deadline = deadline
 
     def enter(self, phase: Phase) -> None:
         """Say which phase is under way."""
         self.phase_number = PHASES.index(phase)
 
     @property
-    def phase(self) -> Phase:
-        """The phase that is under way."""
-        return PHASES[self.phase_number]
+    def phase(self) -> Phase | None:
+        """The phase that is under way; None where a body wrote nonsense here."""
+        number = self.phase_number
+        return PHASES[number] if 0 <= number < len(PHASES) else None
 
 
 class SharedLease:

@@ -1,56 +1,112 @@
-"""The supervisor: polls for free slots, keeps leases, and replaces executors that die.
+"""The supervisor: the processes, descriptors and threads around `turn.py`, which decides.
 
-Invariants: an attempt is polled only when a slot is free for it, or about to be; its lease is
-renewed here, in a process that no body can stall; an attempt whose lease is lost is told so before
-anything else, then killed, and reports nothing; a dead executor's attempt is reported at once. The
-loop itself never waits for the orchestrator: calls are made beside it (`calls.py`).
+Invariant: the loop waits for nothing but its own descriptors. Calls to the orchestrator are made
+beside it (`calls.py`), and executors are read and told as far as that goes at once.
 """
 
 from __future__ import annotations
 
 import gc
 import logging
+import math
 import multiprocessing
-from collections import Counter
-from collections.abc import Callable
+import secrets
+import select
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import assert_never
 
-from perago.domain.attempt import Attempt
-from perago.domain.errors import EnvironmentUnfitError
-from perago.domain.outcome import Failed, Phase
+from perago.domain.attempt import Attempt, AttemptSnapshot, decide_staleness
+from perago.domain.deaths import count_executor_deaths
+from perago.domain.errors import PeragoError
+from perago.domain.events import EventHandler
+from perago.domain.ids import ExecutionId
+from perago.domain.outcome import Completed, Failed, Phase
+from perago.domain.workflow import PolledTask
 from perago.ports import AttemptDirectories, Clock, Orchestrator
+from perago.runtime.actions import (
+    Action,
+    AppendLog,
+    Beat,
+    Collect,
+    CountDeaths,
+    HandBack,
+    Kill,
+    Retire,
+    Run,
+    SendPoll,
+    SendReport,
+    ShareLease,
+    Spawn,
+    Tell,
+    TellReported,
+)
+from perago.runtime.attempt_logs import attempt_log_path
 from perago.runtime.calls import Calls, CallThreads, Inbox
-from perago.runtime.deaths import DeathRecord
-from perago.runtime.dispatcher import Dispatcher, PollPlan
-from perago.runtime.events import WorkerEvents
 from perago.runtime.executor import ExecutorFactory
+from perago.runtime.executor_process import CLOSED, ExecutorProcess
+from perago.runtime.frames import NONCE_BYTES, BadFrameError
 from perago.runtime.health import HealthBoard, HealthState
-from perago.runtime.hearing import Hearing
-from perago.runtime.intake import Intake
-from perago.runtime.lease_keeper import LeaseKeeper
-from perago.runtime.leases import respawn_delay
+from perago.runtime.inputs import (
+    BeatAnswered,
+    Broken,
+    DeathsCounted,
+    Gone,
+    HandBackAnswered,
+    Heard,
+    Input,
+    PollAnswered,
+    QuotaExceeded,
+    ReportAnswered,
+    Seen,
+    SpawnFailed,
+)
 from perago.runtime.log_context import about
 from perago.runtime.log_retention import LogRetention
+from perago.runtime.messages import CleanedUp, Reported, RunAttempt, Stop
 from perago.runtime.options import SupervisorOptions
-from perago.runtime.report_queue import ReportQueue
-from perago.runtime.slot import Assignment, Slot
+from perago.runtime.quotas import QuotaWatch
+from perago.runtime.reports import Report, ReportTaken
+from perago.runtime.slot import Assignment
 from perago.runtime.task_log import TaskLog
-from perago.runtime.waiting import Waiting
+from perago.runtime.turn import STOP_GRACE_SECONDS, WorkerTurn
 
 _log = logging.getLogger(__name__)
 
 _LONGEST_TURN_SECONDS = 0.25
 """A death that no pipe tells of (a forked child holds it open) is noticed this soon."""
 
-_STOP_GRACE_SECONDS = 10.0
-_LAST_CALLS_SECONDS = 5.0
-"""How long after the end of a drain the orchestrator may take to hear of it."""
-
-_CRASH_LOOP_DEATHS = 3
-_START_TRIES = 4
-"""After so many executors that died before one was ready, something is wrong with all."""
+_CLOSED_GRACE_SECONDS = 1.0
+"""A connection ends with its process. One that ends before is a body's doing."""
 
 CallsFactory = Callable[[str, int], Calls]
 """Makes calls under a name, on up to so many threads."""
+
+CheckCompleted = Callable[[Report, Completed], str | None]
+"""Looks up the commit that a completed attempt names; says why it must not be reported."""
+
+
+def _leave_as_it_is(_log: Path) -> None:
+    pass
+
+
+def _believe(_report: Report, _completed: Completed) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupervisorPorts:
+    """What a supervisor needs from outside."""
+
+    orchestrator: Orchestrator
+    directories: AttemptDirectories
+    clock: Clock
+    check_completed: CheckCompleted = _believe
+    redact_log: Callable[[Path], object] = _leave_as_it_is
+    """Removes secrets from a log whose executor died before it could."""
 
 
 class Supervisor:
@@ -60,83 +116,49 @@ class Supervisor:
         self,
         options: SupervisorOptions,
         *,
-        orchestrator: Orchestrator,
-        directories: AttemptDirectories,
-        clock: Clock,
+        ports: SupervisorPorts,
         factory: ExecutorFactory,
-        events: WorkerEvents,
+        events: EventHandler,
         make_calls: CallsFactory | None = None,
     ) -> None:
         self._options = options
-        self._directories = directories
-        self._clock = clock
+        self._orchestrator = orchestrator = ports.orchestrator
+        self._directories = ports.directories
+        self._clock = ports.clock
+        self._check_completed = ports.check_completed
+        self._redact_log = ports.redact_log
+        self._factory = factory
         self._events = events
         self.health: HealthBoard | None = None
         """Where it says how it is, once each turn, if anybody asks."""
-        self._inbox = Inbox()
-        self._waiting = Waiting()
-        context = multiprocessing.get_context("spawn")
-        executors = options.executors
-        self._slots = [
-            Slot(
-                number,
-                context,
-                factory,
-                options.logs_directory / f"executor-{number}.log",
-                most_attempts=options.recycle_after_attempts,
-                most_bytes=options.recycle_above_bytes,
-            )
-            for number in range(executors)
-        ]
-        calls = make_calls or self._make_threads
-        self._deaths = DeathRecord(options)
-        self._task_log = TaskLog(orchestrator, calls("log", 1))
-        farewells = calls("report", min(2 * executors, 8))
-        self._reports = ReportQueue(orchestrator, clock, farewells, self._ask_soon)
-        self._intake = Intake(
-            self._slots,
+        self._turn = WorkerTurn(
             options,
-            orchestrator=orchestrator,
-            clock=clock,
-            calls=farewells,
-            events=events,
-            is_over=self._reports.holds,
+            random=Random(),  # noqa: S311 - jitter
+            new_execution_id=lambda: ExecutionId(uuid.uuid4().hex),
         )
-        self._hearing = Hearing(
-            clock,
-            events=events,
-            intake=self._intake,
-            reports=self._reports,
-            task_log=self._task_log,
-            deaths=self._deaths,
-            ask_soon=self._ask_soon,
-        )
-        self._leases = LeaseKeeper(
-            orchestrator,
-            clock,
-            calls("lease", executors),
-            events=events,
-            hear=self._hearing.take,
-            note=self._task_log.add,
-        )
-        self._dispatcher = Dispatcher(
-            PollPlan(
-                task_names=tuple(options.heartbeats),
-                wait_seconds=options.poll_wait_seconds,
-                limits=options.task_limits,
-            ),
-            worker_id=options.worker_id,
-            orchestrator=orchestrator,
-            clock=clock,
-            calls=calls("poll", executors + 1),
-            events=events,
-            receive=self._intake.receive,
-        )
+        self._context = multiprocessing.get_context("spawn")
+        self._processes: dict[int, ExecutorProcess] = {}
+        self._closed_at: dict[int, float] = {}
+        """When the connection of an executor that still runs was seen to be closed."""
+        self._inputs: list[Input] = []
+        self._inbox = Inbox()
+        self._descriptors = _Descriptors()
+        executors = options.executors
+        calls = make_calls or self._make_threads
+        self._poll_calls = calls("poll", executors + 1)
+        self._lease_calls = calls("lease", executors)
+        self._report_calls = calls("report", min(2 * executors, 8))
+        self._task_log = TaskLog(orchestrator, calls("log", 1))
+        # What may take long, such as a large directory or log, and nobody waits for.
+        self._chores = calls("chores", 1)
+        self._open_chores = 0
         self._retention = LogRetention(
-            options.logs_directory, calls("retention", 1), days=options.keep_logs_days
+            options.logs_directory, self._chores, days=options.keep_logs_days
+        )
+        self._quotas = QuotaWatch(
+            most_log_bytes=options.most_log_bytes, most_processes=options.most_processes
         )
         self._next_look_at_all = 0.0
-        self._stop_deadline: float | None = None
 
     def _make_threads(self, name: str, threads: int) -> Calls:
         return CallThreads(self._inbox, name, threads=threads)
@@ -147,244 +169,336 @@ class Supervisor:
         """Work until `is_done`, or until a requested stop has drained."""
         gc.freeze()  # what was imported stays: no garbage collection need look through it
         try:
-            for slot in self._slots:
-                slot.spawn()
-            while not self._is_finished(is_done):
-                self._tick()
+            while not self._turn.is_finished(is_done, self._clock.elapsed()):
+                self._make_turn()
         finally:
             self._end_executors()
 
     def request_stop(self) -> None:
         """Stop polling and drain; asked a second time, hurry. Safe in a signal handler."""
-        now = self._clock.elapsed()
-        if self._stop_deadline is None:
-            self._stop_deadline = now + self._options.shutdown_grace_seconds
-        else:
-            self._stop_deadline = min(now, self._stop_deadline)
+        self._turn.request_stop(self._clock.elapsed())
         self._inbox.wake()
 
     def fail_for_dead_worker(self, attempt: Attempt) -> None:
         """Report what an earlier worker held as failed, so that its retry need not wait for the
-        lease. In which phase that worker died nobody knows.
+        lease.
         """
-        delay = self._options.merge_timeouts.get(attempt.task_name, 0.0)
-        self._reports.add(
-            attempt,
-            Failed(reason="the worker that held it died", phase=Phase.BODY),
-            delay=delay if self._options.publish_may_outlive_executor else 0.0,
-        )
+        self._turn.fail_for_dead_worker(attempt, self._clock.elapsed())
 
     @property
     def seconds_to_last_report(self) -> float:
         """How long what dead workers and executors held may still be waited for."""
-        return max((due - self._clock.elapsed() for due in self._reports.dues), default=0.0)
+        return self._turn.seconds_to_last_report(self._clock.elapsed())
 
     @property
     def is_stopping(self) -> bool:
         """Whether a stop was requested."""
-        return self._stop_deadline is not None
+        return self._turn.is_stopping
 
     @property
     def is_out_of_work(self) -> bool:
         """Whether nothing runs and the last look at every queue found nothing."""
-        return not self._is_busy and self._dispatcher.found_nothing
-
-    @property
-    def _is_busy(self) -> bool:
-        return any(slot.assignment is not None for slot in self._slots)
-
-    def _is_finished(self, is_done: Callable[[], bool]) -> bool:
-        now = self._clock.elapsed()
-        if self._stop_deadline is not None and now >= self._stop_deadline + _LAST_CALLS_SECONDS:
-            _log.warning("the orchestrator does not answer; what is left waits for its lease")
-            return True
-        if self._is_busy or not self._reports.is_empty:
-            return False
-        if self.is_stopping or self._intake.has_had_enough or is_done():
-            # What an open poll brings from now on is handed back, not lost.
-            self._intake.close()
-            return not self._dispatcher.is_asking and not self._intake.is_handing_back
-        return False
+        return self._turn.is_out_of_work
 
     # -- one turn of the loop
 
-    def _tick(self) -> None:
+    def _make_turn(self) -> None:
         self._tell_health()
-        self._hear(self._wait_seconds())
+        due = self._turn.next_due(self._clock.elapsed(), _LONGEST_TURN_SECONDS)
+        # What one action led to at once, such as a refused start, is heard in the next turn.
+        self._hear(0.0 if self._inputs else max(0.0, due - self._clock.elapsed()))
         now = self._clock.elapsed()
-        self._reports.send_due()
         self._retention.sweep_if_due(now)
-        for slot in self._slots:
-            self._revive(slot, now)
-            if slot.assignment is not None:
-                self._leases.keep(slot, slot.assignment)
-        if self._stop_deadline is not None and now >= self._stop_deadline:
-            self._intake.close()
-            self._abandon_all("the worker was stopped")
-            self._reports.send_due()
-            self._reports.forget_delayed()
-        elif self.is_stopping:
-            self._intake.close()
-        else:
-            self._intake.give_up_waiting(now)
-            self._ask()
+        inputs, self._inputs = self._inputs, []
+        for action in self._turn.step(inputs, now):
+            self._carry_out(action)
 
     def _tell_health(self) -> None:
         """Say how the worker is, for those who probe it."""
         if self.health is None:
             return
-        now, slots = self._clock.elapsed(), self._slots
+        now, turn = self._clock.elapsed(), self._turn
         self.health.state = HealthState(
             turned_at=now,
-            poller_turned_at=self._dispatcher.oldest_poll_began_at or now,
-            answered_at=self._dispatcher.answered_at,
-            poll_error=self._dispatcher.error,
-            executors=len(slots),
-            executors_alive=sum(slot.process is not None for slot in slots),
-            executors_ready=sum(slot.is_ready for slot in slots),
-            executors_busy=sum(slot.assignment is not None for slot in slots),
-            crash_looping=sum(slot.deaths_in_a_row >= _CRASH_LOOP_DEATHS for slot in slots),
-            is_draining=self.is_stopping,
+            poller_turned_at=turn.polls.oldest_poll_began_at or now,
+            answered_at=turn.polls.answered_at,
+            poll_error=turn.polls.error,
+            executors=len(turn.slots),
+            executors_alive=len(self._processes),
+            executors_ready=sum(slot.is_ready for slot in turn.slots),
+            executors_busy=sum(slot.assignment is not None for slot in turn.slots),
+            crash_looping=turn.crash_looping,
+            is_draining=turn.is_stopping,
         )
 
-    def _ask(self) -> None:
-        """Poll for the slots that are free."""
-        running: Counter[str] = Counter()
-        if self._options.task_limits:  # else nobody asks who runs
-            running = self._intake.waiting
-            running.update(
-                slot.assignment.attempt.task_name
-                for slot in self._slots
-                if slot.assignment is not None
-            )
-        self._dispatcher.ask(self._room, running)
-
-    @property
-    def _room(self) -> int:
-        """How many attempts can be polled for. Where reports are not heard, fewer than there are
-        slots: what a worker holds, running or over, is twice its slots at the most.
-        """
-        return self._intake.room - max(0, self._reports.unheard - len(self._slots))
-
-    def _ask_soon(self) -> None:
-        self._dispatcher.ask_soon()
-
-    def _wait_seconds(self) -> float:
-        """How long nothing needs doing, unless an executor speaks."""
-        now = self._clock.elapsed()
-        dues = [now + _LONGEST_TURN_SECONDS, *self._reports.dues]
-        if self._stop_deadline is not None:
-            if self._is_busy:
-                dues.append(self._stop_deadline)
-        elif self._room > 0 and not self._dispatcher.is_asking:
-            dues.append(self._dispatcher.due)
-        for slot in self._slots:
-            if slot.assignment is not None and (due := slot.assignment.lease_due) is not None:
-                dues.append(due)
-            if slot.process is None and not self.is_stopping:
-                dues.append(slot.respawn_at)
-        return max(0.0, min(dues) - now)
+    # -- hearing
 
     def _hear(self, seconds: float) -> None:
-        """Wait until an executor or a call answers, take what was said, and settle the dead."""
-        descriptors = [self._inbox.fileno()]
-        for slot in self._slots:
-            if slot.pipe is not None and slot.sentinel is not None:
-                descriptors += [slot.pipe, slot.sentinel]
-        ready = self._waiting.wait(descriptors, seconds)
+        """Wait until an executor or a call answers, and take what was said."""
+        ready = self._descriptors.wait(self._inbox.fileno(), self._processes.values(), seconds)
         now = self._clock.elapsed()
         looks_at_all = now >= self._next_look_at_all
         if looks_at_all:
             self._next_look_at_all = now + _LONGEST_TURN_SECONDS
-        for slot in self._slots:
+        for number, process in list(self._processes.items()):
             # Death first: what a dead executor had said is then complete.
-            if (looks_at_all or slot.sentinel in ready) and slot.is_dead:
-                self._hearing.take_last(slot)
-                self._handle_death(slot)
-            elif slot.pipe in ready:
-                self._hearing.take(slot)
-            elif looks_at_all:
-                self._hearing.look(slot)
+            if (looks_at_all or process.sentinel in ready) and process.is_dead:
+                self._hear_last(number, process)
+                continue
+            if process.pipe in ready:
+                process.flush()
+                self._hear_executor(number, process, now)
+            if looks_at_all:
+                self._look_at(number, process, now)
         if self._inbox.fileno() in ready:
             self._inbox.take_all()
 
-    # -- deaths
+    def _hear_executor(self, number: int, process: ExecutorProcess, now: float) -> None:
+        said = process.read()
+        self._inputs += [
+            Heard(slot=number, message=message, memory_bytes=self._memory_after(message, process))
+            for message in said.messages
+        ]
+        if said.broken == CLOSED:
+            self._closed_at[number] = now
+        elif said.broken is not None:
+            self._inputs.append(Broken(slot=number, reason=said.broken))
 
-    def _handle_death(self, slot: Slot) -> None:
-        assignment, was_ready, was_retiring = slot.assignment, slot.is_ready, slot.is_retiring
-        how = slot.bury()
-        slot.assignment = None
-        if was_retiring and assignment is None:
-            slot.respawn_at = self._clock.elapsed()
+    def _hear_last(self, number: int, process: ExecutorProcess) -> None:
+        """Take all that a dead executor had said, and bury it."""
+        log = self._executor_log(number)
+        self._do_beside(lambda: self._redact_log(log))
+        last_words, phase = tuple(process.read_last()), process.phase
+        del self._processes[number]
+        self._closed_at.pop(number, None)
+        self._inputs.append(
+            Gone(slot=number, how=process.bury(), phase=phase, last_words=last_words)
+        )
+
+    def _look_at(self, number: int, process: ExecutorProcess, now: float) -> None:
+        """See what an executor does not say by itself."""
+        closed_at = self._closed_at.get(number)
+        if closed_at is not None and now >= closed_at + _CLOSED_GRACE_SECONDS:
+            self._inputs.append(Broken(slot=number, reason=CLOSED))
+            del self._closed_at[number]
+        assignment = self._turn.slots[number].assignment
+        if assignment is None:
             return
-        slot.deaths_in_a_row += 1
-        slot.respawn_at = self._clock.elapsed() + respawn_delay(slot.deaths_in_a_row)
-        self._events.executor_died(assignment.attempt if assignment else None, how)
-        self._intake.fill()
-        if assignment is not None:
-            self._settle_dead_attempt(assignment, how)
-        elif (
-            not (was_ready or self._hearing.was_anybody_ready)
-            and slot.deaths_in_a_row >= _START_TRIES
-        ):
-            raise EnvironmentUnfitError(
-                f"executors die while starting: {how}", hint=f"see {slot.log_path}"
+        if not assignment.is_heard_of and (phase := process.phase) is not None:
+            execution_id = assignment.execution_id
+            self._inputs.append(Seen(slot=number, execution_id=execution_id, phase=phase))
+        # Killing what only cleans up would leave its staging behind, for a few lines.
+        log = None if assignment.is_decided else self._log_path(assignment)
+        if (reason := self._quotas.find_excess(process.pid, log, now)) is not None:
+            self._inputs.append(
+                QuotaExceeded(slot=number, execution_id=assignment.execution_id, reason=reason)
             )
 
-    def _settle_dead_attempt(self, assignment: Assignment, how: str) -> None:
-        with about(assignment.execution):
-            _log.info("its executor died in phase %s: %s", assignment.phase, how)
-            self._collect(assignment)
-        last_word = self._deaths.settle(assignment, how)
-        if last_word is None:
-            self._events.attempt_ended(assignment.attempt, None)
-            return
-        self._reports.add(assignment.attempt, last_word.outcome, delay=last_word.delay)
-        self._events.attempt_ended(assignment.attempt, last_word.outcome)
+    def _memory_after(self, message: object, process: ExecutorProcess) -> int:
+        wants = self._options.recycle_above_bytes is not None
+        return process.memory_bytes if wants and isinstance(message, CleanedUp) else 0
+
+    def _note(self, heard: Input) -> None:
+        """Have the next turn take this."""
+        self._inputs.append(heard)
+
+    # -- acting
+
+    def _carry_out(self, action: Action) -> None:  # noqa: C901, PLR0912 - a case for each kind
+        match action:
+            case Tell(event=event):
+                self._events.handle(event)
+            case Spawn(slot=number):
+                self._spawn(number)
+            case Kill(slot=number):
+                if number in self._processes:
+                    self._processes[number].kill()
+            case Retire(slot=number):
+                self._processes[number].send(Stop())
+            case Run(slot=number, assignment=assignment):
+                self._run_attempt(number, assignment)
+            case ShareLease(slot=number, deadline=deadline, poll_count=poll_count):
+                if number in self._processes:
+                    self._processes[number].cell.share(deadline, poll_count)
+            case TellReported(slot=number, execution_id=execution_id, is_accepted=is_accepted):
+                if number in self._processes:
+                    told = Reported(execution_id=execution_id, is_accepted=is_accepted)
+                    self._processes[number].send(told)
+            case Collect(assignment=assignment):
+                self._collect(assignment)
+            case AppendLog(attempt=attempt, text=text):
+                self._task_log.add(attempt, text)
+            case SendPoll() | Beat() | CountDeaths() | SendReport() | HandBack():
+                self._call(action)
+            case _:
+                assert_never(action)
+
+    def _executor_log(self, number: int) -> Path:
+        return self._options.logs_directory / f"executor-{number}.log"
+
+    def _spawn(self, number: int) -> None:
+        log = self._executor_log(number)
+        try:
+            process = ExecutorProcess(number, self._context, self._factory, log)
+        except OSError as error:  # no memory, no process, no descriptor: it may pass
+            self._inputs.append(SpawnFailed(slot=number, reason=error.strerror or str(error)))
+        else:
+            self._processes[number] = process
+
+    def _run_attempt(self, number: int, assignment: Assignment) -> None:
+        process, execution_id = self._processes[number], assignment.execution_id
+        process.cell.enter(Phase.VALIDATE)
+        run = RunAttempt(
+            polled=assignment.polled,
+            execution_id=execution_id,
+            log_path=self._log_path(assignment),
+            nonce=secrets.token_bytes(NONCE_BYTES),
+            is_brief=assignment.is_brief,
+        )
+        try:
+            process.send(run)
+        except BadFrameError as error:
+            reason = f"its input cannot be handed to an executor: {error}"
+            refused = QuotaExceeded(slot=number, execution_id=execution_id, reason=reason)
+            self._inputs.append(refused)
+
+    def _log_path(self, assignment: Assignment) -> Path:
+        logs = self._options.logs_directory
+        return attempt_log_path(logs, assignment.attempt, assignment.execution_id)
 
     def _collect(self, assignment: Assignment) -> None:
-        try:
-            self._directories.collect(assignment.execution_id)
-        except OSError as error:  # the next start sweeps it
-            _log.warning("cannot remove the directory of a dead attempt: %s", error)
+        """Remove what a dead attempt left, beside the loop: it may be much."""
+        log = self._log_path(assignment)
 
-    def _revive(self, slot: Slot, now: float) -> None:
-        if slot.process is None and now >= slot.respawn_at and not self.is_stopping:
-            slot.spawn()
-        elif slot.retired_at is not None and now >= slot.retired_at + _STOP_GRACE_SECONDS:
-            slot.kill()
+        def collect() -> None:
+            self._redact_log(log)
+            try:
+                self._directories.collect(assignment.execution_id)
+            except (OSError, PeragoError) as error:  # the next start sweeps it
+                with about(assignment.execution):
+                    _log.warning("cannot remove the directory of a dead attempt: %s", error)
 
-    # -- stopping
+        self._do_beside(collect)
 
-    def _abandon_all(self, reason: str) -> None:
-        """At the end of the drain: what did not finish is reported failed, and killed."""
-        for slot in self._slots:
-            assignment = slot.assignment
-            if assignment is None:
-                continue
-            slot.cancel(self._clock.elapsed())
-            slot.kill()
-            self._hearing.take_last(slot)
-            if slot.assignment is not assignment:  # it had ended in time
-                continue
-            slot.assignment = None
-            self._collect(assignment)
-            # Of a publish call that a server may still carry out, only the lease can tell.
-            if not self._deaths.may_land(assignment):
-                failed = Failed(reason=reason, phase=assignment.phase)
-                self._reports.add(assignment.attempt, failed)
-            self._events.attempt_ended(assignment.attempt, None)
+    def _do_beside(self, chore: Callable[[], object]) -> None:
+        def take(_: object) -> None:
+            self._open_chores -= 1
+
+        self._open_chores += 1
+        self._chores.submit(chore, take)
+
+    # -- calls to the orchestrator
+
+    def _call(self, action: SendPoll | Beat | CountDeaths | SendReport | HandBack) -> None:
+        orchestrator, hear = self._orchestrator, self._note
+        match action:
+            case SendPoll(poll=poll):
+
+                def ask() -> list[PolledTask]:
+                    return orchestrator.poll(
+                        poll.names,
+                        worker_id=self._options.worker_id,
+                        count=poll.count,
+                        wait_seconds=poll.wait_seconds,
+                    )
+
+                self._poll_calls.submit(
+                    ask, lambda answer: hear(PollAnswered(poll=poll, answer=answer))
+                )
+            case Beat(assignment=assignment):
+                attempt = assignment.attempt
+
+                def beat() -> AttemptSnapshot:
+                    orchestrator.heartbeat(attempt)
+                    return orchestrator.snapshot(attempt.task_id)
+
+                self._lease_calls.submit(
+                    beat, lambda answer: hear(BeatAnswered(beat=action, answer=answer))
+                )
+            case CountDeaths(report=report):
+
+                def count() -> int:
+                    found = orchestrator.workflow(report.attempt.workflow_id)
+                    return count_executor_deaths(found.tasks, report.attempt)
+
+                self._report_calls.submit(
+                    count, lambda answer: hear(DeathsCounted(report=report, answer=answer))
+                )
+            case SendReport(report=report):
+                self._report_calls.submit(
+                    lambda: self._report(report),
+                    lambda answer: hear(ReportAnswered(report=report, answer=answer)),
+                )
+            case HandBack(attempt=handed_back):
+                self._report_calls.submit(
+                    lambda: orchestrator.hand_back(handed_back),
+                    lambda error: hear(HandBackAnswered(attempt=handed_back, error=error)),
+                )
+            case _:
+                assert_never(action)
+
+    def _report(self, report: Report) -> ReportTaken:
+        """Report an outcome; a completed one only after its commit was looked up."""
+        outcome = report.outcome
+        assert outcome is not None, "deaths are counted before they are reported"
+        if isinstance(outcome, Completed):
+            try:
+                reason = self._check_completed(report, outcome)
+            except PeragoError:
+                # The store is away, and the orchestrator need not be: it must not lose patience.
+                self._keep_lease(report.attempt)
+                raise
+            if reason is not None:
+                outcome = Failed(reason=reason, phase=Phase.REPORT)
+        stale = self._orchestrator.report(report.attempt, outcome)
+        return ReportTaken(outcome=outcome, stale=stale)
+
+    def _keep_lease(self, attempt: Attempt) -> None:
+        """A heartbeat for an attempt whose report must wait, unless the delivery is stale."""
+        snapshot = self._orchestrator.snapshot(attempt.task_id)
+        if decide_staleness(attempt, snapshot) is None:
+            self._orchestrator.heartbeat(attempt)
+
+    # -- the end
 
     def _end_executors(self) -> None:
         """Let idle executors end by themselves; kill those that do not."""
-        for slot in self._slots:
-            if slot.assignment is None:
-                slot.ask_to_stop()
+        for number, process in self._processes.items():
+            if self._turn.slots[number].assignment is None:
+                process.send(Stop())
             else:  # only when an error broke the loop
-                slot.kill()
-        deadline = self._clock.elapsed() + _STOP_GRACE_SECONDS
-        for slot in self._slots:
-            if slot.process is not None:
-                slot.process.join(max(0.0, deadline - self._clock.elapsed()))
-                slot.kill()
-                slot.bury()
+                process.kill()
+        deadline = self._clock.elapsed() + STOP_GRACE_SECONDS
+        for process in self._processes.values():
+            process.end(deadline - self._clock.elapsed())
+        self._processes = {}
+        while self._open_chores and (left := deadline - self._clock.elapsed()) > 0:
+            self._descriptors.wait(self._inbox.fileno(), (), left)
+            self._inbox.take_all()
+
+
+class _Descriptors:
+    """What the loop waits for; told anew at each turn, and set up again only when it changed.
+
+    `multiprocessing.connection.wait` sets up everything each time, which is a large part of what a
+    turn of a busy loop costs.
+    """
+
+    def __init__(self) -> None:
+        self._wanted: tuple[tuple[int, int], ...] = ()
+        self._poll = select.poll()
+
+    def wait(self, inbox: int, processes: Iterable[ExecutorProcess], seconds: float) -> set[int]:
+        """Those that have something to say, or take more; none when the time is over."""
+        wanted = [(inbox, select.POLLIN)]
+        for process in processes:
+            wanted.append((process.sentinel, select.POLLIN))
+            if process.is_listening:
+                unsent = select.POLLOUT if process.has_unsent else 0
+                wanted.append((process.pipe, select.POLLIN | unsent))
+        if tuple(wanted) != self._wanted:
+            self._wanted = tuple(wanted)
+            self._poll = select.poll()
+            for descriptor, events in self._wanted:
+                self._poll.register(descriptor, events)
+        return {descriptor for descriptor, _ in self._poll.poll(math.ceil(seconds * 1000))}

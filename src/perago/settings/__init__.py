@@ -9,11 +9,13 @@ environment for configuration.
 from perago.settings.completeness import require_complete
 from perago.settings.model import ENVIRONMENT_PREFIX, Settings
 from perago.settings.resolve import ResolvedSettings, resolve_settings
+from perago.settings.secrets import redactor_of
 
 __all__ = [
     "ENVIRONMENT_PREFIX",
     "ResolvedSettings",
     "Settings",
+    "redactor_of",
     "require_complete",
     "resolve_settings",
 ]

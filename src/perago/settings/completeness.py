@@ -18,7 +18,7 @@ def require_complete(settings: Settings) -> None:
         raise SettingsError(
             "more settings are needed: " + "; ".join(missing),
             hint="set them, or PERAGO_STORE=embedded and PERAGO_ORCHESTRATOR=embedded; credentials "
-            "of other tools are not taken for another server than theirs",
+            "of other tools are not taken for another server than the one that they name",
         )
     for name in ("lakefs_ca_file", "conductor_ca_file"):
         path: Path | None = getattr(settings, name)

@@ -1,6 +1,7 @@
 """The settings of a Conductor server, and what people who use one have configured already.
 
-Invariant: what the environment holds for one server is never sent to another that Perago was given.
+Invariants: what the environment holds for one server is never sent to another that Perago was
+given; and keys that name no server go to none that a project's file names.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, SecretStr, field_validator
 
+from perago.domain.errors import SettingsError
 from perago.settings.endpoint import normalise_conductor
 
 URL = "conductor_url"
@@ -21,6 +23,8 @@ _CREDENTIAL_VARIABLES = {
     "conductor_auth_secret": "CONDUCTOR_AUTH_SECRET",
 }
 """How Conductor's own SDKs call what these settings hold."""
+
+SECRET_VARIABLES = frozenset({_CREDENTIAL_VARIABLES["conductor_auth_secret"]})
 
 
 class ConductorSettings(BaseModel):
@@ -78,9 +82,12 @@ class ConductorSettings(BaseModel):
 
 
 def read_conductor_variables(
-    given: Mapping[str, object], environment: Mapping[str, str]
+    given: Mapping[str, object], environment: Mapping[str, str], *, project_file: str | None
 ) -> dict[str, tuple[str, str]]:
-    """What is not given, as Conductor's own variables have it: value and source by setting."""
+    """What is not given, as Conductor's own variables have it: value and source by setting.
+
+    `project_file` is the project's file that gives the URL, if one does.
+    """
     found: dict[str, tuple[str, str]] = {}
     here = environment.get(URL_VARIABLE)
     if here and URL not in given:
@@ -91,6 +98,14 @@ def read_conductor_variables(
         value = environment.get(variable)
         if value and name not in given:
             found[name] = (value, variable)
+    if found and project_file is not None and not here:
+        raise SettingsError(
+            f"the Conductor server is the one that {project_file} names, and what "
+            f"{' and '.join(source for _, source in found.values())} gives is not said to be for "
+            "it",
+            hint=f"if you trust that server, set {URL_VARIABLE} to it, or give Perago keys of its "
+            "own: PERAGO_CONDUCTOR_AUTH_KEY and PERAGO_CONDUCTOR_AUTH_SECRET",
+        )
     return found
 
 

@@ -1,7 +1,7 @@
 """What people who use lakectl have configured already: `LAKECTL_*` and `~/.lakectl.yaml`.
 
-Invariants: nothing here quotes what it read; and what a place holds for one server is never sent
-to another that Perago was given.
+Invariants: nothing here quotes what it read; what a place holds for one server is never sent to
+another that Perago was given; and keys that name no server go to none that a project's file names.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ LAKECTL_NAMES: Mapping[str, LakectlName] = {
 }
 """The settings that a lakeFS store cannot do without, and where lakectl has them."""
 
+SECRET_VARIABLES = frozenset({LAKECTL_NAMES["lakefs_secret_access_key"].variable})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
@@ -51,11 +53,14 @@ class _Place:
     values: Mapping[str, str] = field(repr=False)
     sources: Mapping[str, str]
 
-    def serves(self, endpoint: object) -> bool:
-        """Whether what is here may go to that server: the place must name no other."""
+    def serves(self, endpoint: object, *, is_project_s: bool) -> bool:
+        """Whether what is here may go to that server: the place must name no other.
+
+        Where it names none, it is for a server that its owner gives, not for a project's.
+        """
         here = self.values.get(ENDPOINT)
         if here is None or endpoint is None:
-            return True
+            return not is_project_s
         try:
             return normalise_lakefs(here) == normalise_lakefs(str(endpoint))
         except ValueError:
@@ -63,25 +68,42 @@ class _Place:
 
 
 def read_lakectl(
-    given: Mapping[str, object], environment: Mapping[str, str]
+    given: Mapping[str, object], environment: Mapping[str, str], *, project_file: str | None
 ) -> dict[str, tuple[str, str]]:
     """What is not given, as lakectl has it: value and source by setting.
 
     Variables come before the file, which is only read when something is missing without it.
+    `project_file` is the project's file that gives the endpoint, if one does.
     """
     found: dict[str, tuple[str, str]] = {}
+    unbound: list[str] = []
     for read in (_read_variables, _read_file):
         wanted = [name for name in LAKECTL_NAMES if name not in given and name not in found]
         if not wanted:
             break
         place = read(environment)
-        if place.serves(given.get(ENDPOINT)):
+        endpoint = given.get(ENDPOINT) or found.get(ENDPOINT, (None,))[0]
+        if place.serves(endpoint, is_project_s=project_file is not None):
             found |= {
                 name: (place.values[name], place.sources[name])
                 for name in wanted
                 if name in place.values
             }
+        elif ENDPOINT not in place.values:
+            unbound += [place.sources[name] for name in wanted if name in place.values]
+    if unbound and project_file is not None and not LAKECTL_NAMES.keys() <= given.keys() | found:
+        raise _explain_unbound(unbound, project_file)
     return found
+
+
+def _explain_unbound(sources: list[str], project_file: str) -> SettingsError:
+    return SettingsError(
+        f"the lakeFS server is the one that {project_file} names, and what "
+        f"{' and '.join(dict.fromkeys(sources))} gives is not said to be for it",
+        hint=f"if you trust that server, set {LAKECTL_NAMES[ENDPOINT].variable} (or "
+        "server.endpoint_url in lakectl's file) to it, or give Perago keys of its own: "
+        "PERAGO_LAKEFS_ACCESS_KEY_ID and PERAGO_LAKEFS_SECRET_ACCESS_KEY",
+    )
 
 
 def _read_variables(environment: Mapping[str, str]) -> _Place:

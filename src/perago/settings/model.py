@@ -20,17 +20,15 @@ from pydantic import (
 
 from perago.domain.errors import SettingsError
 from perago.domain.outcome import JsonObject
+from perago.domain.redaction import HIDDEN, NOTHING_KNOWN
 from perago.runtime.failpoints import parse_failpoints
 from perago.settings.conductor import ConductorSettings
 from perago.settings.endpoint import normalise_lakefs
+from perago.settings.spark_names import is_harmless
 from perago.settings.worker import WorkerSettings
 
 ENVIRONMENT_PREFIX = "PERAGO_"
 
-_SECRET = re.compile(r"secret|password|token|credential|\bkey$", re.IGNORECASE)
-"""Which Spark settings hold secrets: by their names, as Spark itself does."""
-
-_NOT_SHOWN = "(not shown)"
 _CONNECT_ADDRESS = re.compile(
     r"sc://(\[[0-9a-fA-F:.]+\]|[^\s/;@:\[\]]+)(:\d+)?(/(;[^\s=;]+=[^=;]+)*)?"
 )
@@ -239,7 +237,11 @@ class Settings(ConductorSettings, WorkerSettings):
     ] = None
     spark_conf: Annotated[
         Mapping[str, str],
-        Field(description="Further Spark settings; a table in a file, a JSON object in PERAGO_*."),
+        Field(
+            description="Further Spark settings; a table in a file, a JSON object in PERAGO_*. "
+            "What they hold is taken for a secret unless the name is known to hold none.",
+            repr=False,
+        ),
     ] = {}
     failpoints: Annotated[
         str, Field(description="For tests: where to crash, pause or fail an attempt.")
@@ -271,7 +273,7 @@ class Settings(ConductorSettings, WorkerSettings):
             )
         return value
 
-    @field_validator("cache_max_bytes", "recycle_above_memory", mode="wrap")
+    @field_validator("cache_max_bytes", "recycle_above_memory", "attempt_log_bytes", mode="wrap")
     @classmethod
     def _explain_size(cls, value: object, parse: ValidatorFunctionWrapHandler) -> ByteSize | None:
         try:
@@ -298,17 +300,17 @@ class Settings(ConductorSettings, WorkerSettings):
         return value
 
     def shown(self) -> JsonObject:
-        """Every value as JSON for people, without what looks like a secret."""
+        """Every value as JSON for people, without what may be a secret."""
         values: JsonObject = self.model_dump(mode="json")
-        for name in ("lakefs_secret_access_key", "conductor_auth_secret"):
-            if values[name] is not None:
-                values[name] = _NOT_SHOWN
+        for name in values:
+            if isinstance(getattr(self, name), SecretStr):
+                values[name] = HIDDEN
         values["spark_remote"] = self.spark_address
         values["spark_conf"] = {
-            key: _NOT_SHOWN if _SECRET.search(key) else value
-            for key, value in self.spark_conf.items()
+            key: value if is_harmless(key) else HIDDEN for key, value in self.spark_conf.items()
         }
-        return values
+        # Addresses may hold passwords.
+        return {name: NOTHING_KNOWN.apply_to_json(value) for name, value in values.items()}
 
     @property
     def spark_address(self) -> str | None:

@@ -13,7 +13,7 @@ from perago.domain.errors import SettingsError
 from perago.settings.conductor import URL, read_conductor_variables
 from perago.settings.lakectl import ENDPOINT, read_lakectl
 from perago.settings.model import ENVIRONMENT_PREFIX, Settings
-from perago.settings.sources import Layer, RawValue, read_environment, read_files
+from perago.settings.sources import PROJECT_SOURCES, Layer, RawValue, read_environment, read_files
 
 _CACHE_VARIABLE = "XDG_CACHE_HOME"
 
@@ -49,9 +49,11 @@ def resolve_settings(
     if "store" not in given and ENDPOINT in given:
         given["store"] = ("lakefs", f"{ENDPOINT} is set")
     if "store" in given and given["store"][0] == "lakefs":
-        given |= read_lakectl({name: value for name, (value, _) in given.items()}, env)
+        values = {name: value for name, (value, _) in given.items()}
+        given |= read_lakectl(values, env, project_file=_project_file_of(ENDPOINT, given))
     if given.get("orchestrator", ("conductor",))[0] == "conductor":
-        given |= read_conductor_variables({name: value for name, (value, _) in given.items()}, env)
+        values = {name: value for name, (value, _) in given.items()}
+        given |= read_conductor_variables(values, env, project_file=_project_file_of(URL, given))
         if "orchestrator" not in given and URL in given:
             given["orchestrator"] = ("conductor", f"{given[URL][1]} is set")
     sources = {name: source for name, (_, source) in given.items()}
@@ -62,6 +64,12 @@ def resolve_settings(
     return ResolvedSettings(
         settings=settings, sources={name: sources.get(name, "default") for name in known}
     )
+
+
+def _project_file_of(name: str, given: Layer) -> str | None:
+    """The project's file that a value is from; None where somebody else gave it."""
+    source = given[name][1] if name in given else None
+    return source if source in PROJECT_SOURCES else None
 
 
 def _read_conventions(environment: Mapping[str, str]) -> Layer:

@@ -11,6 +11,9 @@ from perago.domain.errors import SettingsError
 
 _PROJECT_FILE = "perago.toml"
 _PYPROJECT = "pyproject.toml"
+_PYPROJECT_TABLE = "pyproject.toml [tool.perago]"
+PROJECT_SOURCES = frozenset({_PROJECT_FILE, _PYPROJECT_TABLE})
+"""The sources that come with a project: whoever wrote it need not be who runs it."""
 
 _SEE_ALL = "see docs/reference/settings.md"
 _NO_SETTINGS = frozenset(
@@ -55,11 +58,11 @@ def read_files(directory: Path, settings: Collection[str]) -> Layer:
     """The settings in the project's file; an unknown one is refused."""
     project, pyproject = directory / _PROJECT_FILE, directory / _PYPROJECT
     if project.is_file():
-        table, source = _read_toml(project), str(_PROJECT_FILE)
+        table, source = _read_toml(project), _PROJECT_FILE
     elif pyproject.is_file():
         tool = _read_toml(pyproject).get("tool")
         section = tool.get("perago") if isinstance(tool, dict) else None
-        table, source = section if isinstance(section, dict) else {}, "pyproject.toml [tool.perago]"
+        table, source = section if isinstance(section, dict) else {}, _PYPROJECT_TABLE
     else:
         return {}
     for name in table:

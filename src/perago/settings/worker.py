@@ -47,6 +47,39 @@ class WorkerSettings(BaseModel):
             gt=0,
         ),
     ] = None
+    attempt_log_bytes: Annotated[
+        ByteSize | None,
+        Field(
+            description="How much an attempt may write to its log; one that writes more fails.",
+            gt=0,
+        ),
+    ] = ByteSize(256 * 1024 * 1024)
+    attempt_processes: Annotated[
+        int | None,
+        Field(
+            description="How many processes an attempt may run, Spark's included; one that runs "
+            "more fails.",
+            ge=1,
+        ),
+    ] = 512
+    attempt_open_files: Annotated[
+        int | None,
+        Field(
+            description="How many files each process of an attempt may have open, where the system "
+            "allows as many.",
+            ge=64,
+        ),
+    ] = 16384
+    task_environment: Annotated[
+        tuple[str, ...],
+        Field(
+            description="Which variables of Perago's own and of its servers (`PERAGO_*`, "
+            "`LAKECTL_*`, `LAKEFS_*`, `CONDUCTOR_*`, and the headers of OpenTelemetry's exporters) "
+            "tasks and their Spark get all the same: names or patterns such as `LAKECTL_*`, a list "
+            "in a file, separated by commas in PERAGO_TASK_ENVIRONMENT. Every other variable they "
+            "get anyway."
+        ),
+    ] = ()
     shutdown_grace_seconds: Annotated[
         float, Field(description="How long running attempts may go on after a stop signal.", ge=0)
     ] = 30.0
@@ -77,6 +110,13 @@ class WorkerSettings(BaseModel):
     http_host: Annotated[
         str, Field(description="The address for `http_port`; `0.0.0.0` for all.", min_length=1)
     ] = "127.0.0.1"
+
+    @field_validator("task_environment", mode="before")
+    @classmethod
+    def _split_names(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        return [name.strip() for name in value.split(",") if name.strip()]
 
     @field_validator("task_limits", mode="before")
     @classmethod

@@ -297,7 +297,7 @@ class TaskEnvironment:
     def leftovers(self) -> list[Path]:
         """Attempt directories that were not cleaned up."""
         attempts = self._root / "attempts"
-        return sorted(attempts.iterdir()) if attempts.is_dir() else []
+        return sorted(attempts.glob("*-*/"))
 
     def close(self) -> None:
         """Stop Spark if it runs and remove every file."""

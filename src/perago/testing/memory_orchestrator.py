@@ -11,6 +11,7 @@ from datetime import datetime
 from perago.adapters.embedded.orchestrator.engine.deadlines import plan_wake_up
 from perago.adapters.embedded.orchestrator.engine.instance import Instance, TaskRecord
 from perago.adapters.embedded.orchestrator.engine_orchestrator import EngineOrchestrator
+from perago.adapters.embedded.orchestrator.instance_store import KeptClock
 from perago.domain.attempt import AttemptStatus
 from perago.domain.ids import TaskId, WorkerId, WorkflowId
 from perago.domain.outcome import JsonObject
@@ -27,6 +28,7 @@ class MemoryInstances:
         self._task_definitions: dict[str, JsonObject] = {}
         self._workflow_definitions: dict[str, dict[int, JsonObject]] = {}
         self._logs: dict[TaskId, list[LogLine]] = {}
+        self._clock: KeptClock | None = None
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -42,6 +44,12 @@ class MemoryInstances:
             except BaseException:
                 self.instances = before
                 raise
+
+    def clock(self) -> KeptClock | None:
+        return self._clock
+
+    def put_clock(self, clock: KeptClock) -> None:
+        self._clock = clock
 
     def put_task_definition(self, name: str, source: JsonObject) -> None:
         self._task_definitions[name] = source

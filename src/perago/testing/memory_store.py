@@ -192,7 +192,8 @@ class MemoryWorkspaceStore:
             content = self._content(repository, commit, entry.path)
             target = directory / relative
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.unlink(missing_ok=True)
+            if os.path.lexists(target):
+                raise StoreError(f"there is a file {str(target)!r} already")
             target.write_bytes(content)
             written[relative] = content_digest(content)
             on_transfer(1, len(content))
@@ -251,7 +252,7 @@ class MemoryWorkspaceStore:
         timeout_seconds: float,  # noqa: ARG002 - nothing here takes time
         last_check: LastCheck = always_allowed,
     ) -> Commit:
-        last_check()
+        last_check()()
         with self._lock:
             found = self._repository(staged.repository)
             source = found.commit(staged.commit)
@@ -273,7 +274,7 @@ class MemoryWorkspaceStore:
         timeout_seconds: float,  # noqa: ARG002 - nothing here takes time
         last_check: LastCheck = always_allowed,
     ) -> None:
-        last_check()
+        last_check()()
         with self._lock:
             found = self._repository(repository)
             found.commit(to)

@@ -119,6 +119,7 @@ def attempts() -> st.SearchStrategy[Attempt]:
         iteration=count,
         worker_id=st.none() | st.sampled_from([WorkerId("worker-1"), WorkerId("worker-2")]),
         poll_count=st.none() | st.integers(1, 3),
+        scheduled_time=st.none() | st.integers(1, 3),
     )
 
 
@@ -132,8 +133,9 @@ def attempt_snapshots(draw: st.DrawFn, attempt: Attempt) -> AttemptSnapshot:
         retry_count=attempt.retry_count,
         worker_id=attempt.worker_id,
         poll_count=attempt.poll_count,
+        scheduled_time=attempt.scheduled_time,
     )
-    for field in draw(st.sets(st.sampled_from(range(6)), max_size=2)):
+    for field in draw(st.sets(st.sampled_from(range(8)), max_size=2)):
         match field:
             case 0:
                 snapshot = replace(snapshot, status=draw(st.sampled_from(AttemptStatus)))
@@ -146,8 +148,12 @@ def attempt_snapshots(draw: st.DrawFn, attempt: Attempt) -> AttemptSnapshot:
             case 4:
                 worker = draw(st.sampled_from([None, WorkerId("another worker")]))
                 snapshot = replace(snapshot, worker_id=worker)
-            case _:
+            case 5:
                 snapshot = replace(snapshot, poll_count=draw(st.sampled_from([None, 4])))
+            case 6:
+                snapshot = replace(snapshot, scheduled_time=draw(st.sampled_from([None, 4])))
+            case _:
+                snapshot = replace(snapshot, is_retried=True)
     return snapshot
 
 

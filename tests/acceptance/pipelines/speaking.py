@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from pathlib import Path
 
@@ -24,6 +25,8 @@ class Result(BaseModel):
 @task("speak", owner_email="data@example.com", workspace=WorkspaceSpec())
 def speak(workspace: Path, params: Params) -> Result:
     print("printed")
+    # By descriptor, as a program that it starts would.
+    os.write(1, b"a secret without a logger: hunter22\n")
     log.info("from the body")
     log.info("a secret: %s", "hunter22")
     thread = threading.Thread(target=log.info, args=("from a thread",))

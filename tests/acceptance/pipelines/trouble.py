@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -195,6 +196,34 @@ def cancelled(params: Params) -> Result:
     raise asyncio.CancelledError
 
 
+@task("babble", owner_email=OWNER, controls=TaskControls(retry=RetryPolicy(count=0)))
+def babble(params: Params) -> Result:
+    """Print without end."""
+    while True:
+        print("x" * 1000)
+        time.sleep(0.0001)
+
+
+@task("breed", owner_email=OWNER, controls=TaskControls(retry=RetryPolicy(count=0)))
+def breed(params: Params) -> Result:
+    """Start more processes than are allowed, and wait."""
+    children = [subprocess.Popen(["sleep", "600"]) for _ in range(30)]
+    Path(params.file).write_text(" ".join(str(child.pid) for child in children))
+    time.sleep(600)
+    return Result()
+
+
+@task("hoard", owner_email=OWNER, controls=TaskControls(retry=RetryPolicy(count=0)))
+def hoard(params: Params) -> Result:
+    """Open files and close none."""
+    Path(params.file).write_text(str(resource.getrlimit(resource.RLIMIT_CORE)))
+    hoarded = [Path(params.file).open() for _ in range(1000)]  # noqa: SIM115
+    return Result(retry=len(hoarded))
+
+
+babbling = Pipeline("babbling", 1, [babble], params=Params)
+breeding = Pipeline("breeding", 1, [breed], params=Params)
+hoarding = Pipeline("hoarding", 1, [hoard], params=Params)
 vandal = Pipeline("vandal", 1, [vandalise, inspect], params=Params)
 orphaning = Pipeline("orphaning", 1, [orphan], params=Params)
 splitting = Pipeline("splitting", 1, [split], params=Params)

@@ -22,7 +22,12 @@ Way = Literal["merge", "apart", "replace", "take-back"]
 
 AFTER_REPORT = (Failpoint.REPORTED, Failpoint.STAGING_REMOVED, Failpoint.CLEANED)
 """By then Conductor knows: what happens to the process changes nothing."""
-_CONFIRM = (Failpoint.HEAD_READ, Failpoint.FENCED_BEFORE_ACT, Failpoint.PUBLISHED)
+_CONFIRM = (
+    Failpoint.HEAD_READ,
+    Failpoint.FENCED_BEFORE_ACT,
+    Failpoint.TIMED_BEFORE_ACT,
+    Failpoint.PUBLISHED,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,9 @@ class Moment:
 
 
 MERGE = tuple(Moment(point) for point in Failpoint)
-APART = tuple(Moment(point, "apart") for point in _CONFIRM)
+APART = tuple(
+    Moment(point, "apart") for point in (Failpoint.FENCED_BEFORE_ACT, Failpoint.TIMED_BEFORE_ACT)
+)
 RESETS = tuple(Moment(point, way) for way in ("replace", "take-back") for point in _CONFIRM)
 
 

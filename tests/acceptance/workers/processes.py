@@ -106,7 +106,7 @@ class WorkerProcess(AbstractContextManager["WorkerProcess"]):
     def attempt_directories(self) -> list[str]:
         """What attempts left, or have, on this machine."""
         attempts = self.home / "workspaces" / "attempts"
-        return sorted(path.name for path in attempts.iterdir()) if attempts.is_dir() else []
+        return sorted(path.name for path in attempts.glob("*-*/"))
 
     # -- its processes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from perago.adapters.servers import ConductorProgram, ThrowawayLakeFS, throwaway
 from perago.domain.attempt import AttemptStatus
 from perago.domain.ids import WorkflowId
 from perago.domain.outcome import JsonObject
+from perago.ports import Failpoint
 from tests.acceptance.workers.processes import wait_until
 from tests.acceptance.workers.site import Site, open_site
 from tests.conductor_server import SharedConductor
@@ -107,6 +109,58 @@ def test_a_server_that_errs_or_is_slow(
         assert_nothing_lost(site, load)
         assert worker.stop() == 0, worker.said
     assert any(exchange.fault is not None for exchange in proxy.log)
+
+
+MOMENTS = (
+    Failpoint.DOWNLOADED,
+    Failpoint.BODY_DONE,
+    Failpoint.STAGED,
+    Failpoint.HEAD_READ,
+    Failpoint.PUBLISHED,
+)
+"""Before the body, before each of the three fences, and before the report."""
+LEASE_SECONDS = 60.0
+"""That of the task `step`."""
+
+
+@contextmanager
+def at_every_moment(site: Site, **environment: str) -> Iterator[dict[str, WorkflowId]]:
+    """One attempt at each moment, all of them held there for a while, and a worker for them."""
+    rules = ";".join(f"{moment}=pause:8@{moment}" for moment in MOMENTS)
+    workers = str(len(MOMENTS))
+    with site.worker("-j", workers, PERAGO_FAILPOINTS=rules, **environment) as worker:
+        worker.wait_until_ready()
+        load = {moment.value: site.start("step", moment.value) for moment in MOMENTS}
+        for workflow in load.values():
+            site.wait_for_status(workflow, AttemptStatus.IN_PROGRESS)
+        yield load
+        for name, state in zip(load, site.complete(list(load.values())), strict=True):
+            assert [task.status for task in state.tasks] == [AttemptStatus.COMPLETED], name
+            site.assert_published_once(state, name)
+        assert worker.stop() == 0, worker.said
+
+
+def test_an_outage_of_a_third_of_the_lease_costs_no_retry(site: Site, proxy: FaultProxy) -> None:
+    with at_every_moment(site, PERAGO_CONDUCTOR_URL=proxy.endpoint):
+        proxy.refuse()
+        time.sleep(LEASE_SECONDS / 3)
+        proxy.resume()
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(1800)
+def test_a_server_that_is_killed_and_back_within_the_lease_costs_no_retry(
+    conductor_program: ConductorProgram, lakefs_server: ThrowawayLakeFS, tmp_path: Path
+) -> None:
+    with (
+        throwaway_conductor(tmp_path / "conductor", conductor_program) as server,
+        open_site(server.endpoint, lakefs_server, tmp_path / "site", "jobs") as site,
+        at_every_moment(site),
+    ):
+        gone_at = time.monotonic()
+        server.kill()
+        server.start()
+        time.sleep(max(0.0, gone_at + LEASE_SECONDS / 3 - time.monotonic()))
 
 
 @pytest.mark.torture

@@ -2,8 +2,8 @@
 
 The whole process tree is stopped, executors at every moment of an attempt. What a zombie does then
 must change nothing: Conductor records no success of it, and the target is as the retry left it.
-Except between the final fence and the server's act, where lakeFS has no lock to offer: there the
-failures of the soft fence are counted.
+Except between the last look at the clock and the server's act, where lakeFS has no lock to offer:
+there the failures of the soft fence are counted.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def test_zombies_change_nothing(
         assert zombies[-1].status is AttemptStatus.TIMED_OUT
         assert last.status is AttemptStatus.COMPLETED
         if moment in moved:
-            assert moment.point is Failpoint.FENCED_BEFORE_ACT
+            assert moment.point is Failpoint.TIMED_BEFORE_ACT
         elif moment.publishes:
             site.assert_published_once(state, moment.name)
         else:
@@ -66,10 +66,10 @@ def head_of(site: Site, moment: Moment) -> str:
 
 
 def describe(moments: tuple[Moment, ...], moved: list[Moment]) -> str:
-    open_ways = [m for m in moments if m.point is Failpoint.FENCED_BEFORE_ACT]
+    open_ways = [m for m in moments if m.point is Failpoint.TIMED_BEFORE_ACT]
     names = ", ".join(moment.way for moment in moved) or "none"
     return (
-        f"zombies: {len(moments)} stopped past their lease; between the final fence and the "
-        f"server's act the soft fence failed {len(moved)} times of {len(open_ways)} ({names}), "
+        f"zombies: {len(moments)} stopped past their lease; between the last look at the clock and "
+        f"the server's act the soft fence failed {len(moved)} times of {len(open_ways)} ({names}), "
         "elsewhere never"
     )

@@ -17,11 +17,15 @@ WORKER = WorkerId("worker-1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultyConductor:
-    """The client under test, the proxy before it, and a client that goes past the proxy."""
+    """The client under test, the proxy before it, and a client that goes past the proxy.
+
+    `endpoint` is the server's own.
+    """
 
     client: ConductorOrchestrator
     direct: ConductorOrchestrator
     proxy: FaultProxy
+    endpoint: str
     suffix: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
 
     def name(self, word: str) -> str:
@@ -72,6 +76,6 @@ def faulty_conductor(
             ConductorOrchestrator(connection) as client,
             ConductorOrchestrator(ConductorConnection(url=endpoint)) as direct,
         ):
-            faulty = FaultyConductor(client=client, direct=direct, proxy=proxy)
+            faulty = FaultyConductor(client=client, direct=direct, proxy=proxy, endpoint=endpoint)
             faulty.register("task")
             yield faulty

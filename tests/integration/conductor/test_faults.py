@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
+import urllib3
 
 from perago.adapters.conductor import ConductorConnection, ConductorOrchestrator
 from perago.domain.attempt import AttemptStatus
@@ -12,7 +15,7 @@ from perago.domain.errors import (
     OrchestratorUnavailableError,
     SettingsError,
 )
-from perago.domain.ids import WorkerId, WorkflowId
+from perago.domain.ids import TaskId, WorkerId, WorkflowId
 from perago.domain.outcome import Completed
 from perago.domain.workflow import WorkflowStatus
 from tests.conductor_server import SharedConductor
@@ -33,6 +36,7 @@ UPDATE = Match("POST", r"/api/tasks$")
 PASSING = [
     Answer(status=500),
     Answer(status=503),
+    Answer(status=404, body=b"<html>default backend - 404</html>"),
     CutBefore(),
     LoseResponse(),
     CutResponse(after=2),
@@ -45,11 +49,12 @@ def test_a_report_gets_through_what_passes_and_counts_once(
 ) -> None:
     attempt = conductor.take().attempt
     conductor.proxy.add(Fault(match=UPDATE, action=action, times=2))
-    conductor.client.report(attempt, Completed(output={"rows": 1}))
+    assert conductor.client.report(attempt, Completed(output={"rows": 1})) is None
     state = conductor.direct.workflow(attempt.workflow_id)
     assert state.status is WorkflowStatus.COMPLETED
     assert [task.output for task in state.tasks] == [{"rows": 1}]
-    assert conductor.proxy.count("POST", r"/api/tasks$") == 3
+    # An answer that was lost after the report got through is found out by reading.
+    assert conductor.proxy.count("POST", r"/api/tasks$") in (1, 3)
 
 
 @pytest.mark.parametrize("action", PASSING, ids=repr)
@@ -63,7 +68,7 @@ def test_the_fence_reads_through_what_passes(conductor: FaultyConductor, action:
 @pytest.mark.parametrize("action", PASSING, ids=repr)
 def test_a_poll_is_never_repeated(conductor: FaultyConductor, action: Action) -> None:
     conductor.proxy.add(Fault(match=Match("GET", r"/tasks/poll/"), action=action))
-    with pytest.raises(OrchestratorUnavailableError):
+    with pytest.raises(OrchestratorError):
         conductor.poll()
     assert conductor.proxy.count("GET", r"/tasks/poll/") == 1
 
@@ -78,6 +83,29 @@ def test_a_poll_whose_answer_is_lost_leaves_its_task_to_the_time_out(
     (task,) = conductor.direct.workflow(workflow_id).tasks
     assert task.status is AttemptStatus.IN_PROGRESS
     assert conductor.poll() == []
+
+
+def test_a_404_of_a_listing_is_a_wrong_address_and_told_at_once(conductor: FaultyConductor) -> None:
+    path = r"/api/workflow/search"
+    conductor.proxy.add(Fault(match=Match("GET", path), action=Answer(status=404), times=None))
+    with pytest.raises(OrchestratorError, match="does not serve that path") as caught:
+        conductor.client.workflow_ids(limit=1)
+    assert type(caught.value) is OrchestratorError
+    assert conductor.proxy.count("GET", path) == 1
+
+
+def test_what_the_server_has_none_of_is_told_in_its_own_words(conductor: FaultyConductor) -> None:
+    nothing = str(uuid4())
+    with pytest.raises(NotFoundInOrchestratorError):
+        conductor.client.snapshot(TaskId(nothing))
+    with pytest.raises(NotFoundInOrchestratorError):
+        conductor.client.workflow(WorkflowId(nothing))
+    with pytest.raises(NotFoundInOrchestratorError):
+        conductor.client.start_workflow(f"no-{nothing}", workflow_input={})
+    assert conductor.client.find_task_definition(f"no-{nothing}") is None
+    assert conductor.client.find_workflow_definition(f"no-{nothing}") is None
+    assert conductor.client.find_workflow_definition(f"no-{nothing}", 3) is None
+    assert conductor.proxy.count("GET", rf"/metadata/.*{nothing}") == 3, "nothing is asked twice"
 
 
 def test_a_workflow_is_never_started_twice(conductor: FaultyConductor) -> None:
@@ -137,9 +165,28 @@ def test_another_server_s_answer_is_no_snapshot(conductor: FaultyConductor, body
 
 def test_an_instance_that_is_gone_is_not_found(conductor: FaultyConductor) -> None:
     attempt = conductor.take().attempt
-    conductor.proxy.add(Fault(match=Match("GET", r"/api/workflow/"), action=Answer(status=404)))
-    with pytest.raises(NotFoundInOrchestratorError):
-        conductor.client.snapshot(attempt.task_id)
+    path = f"{conductor.endpoint}/api/workflow/{attempt.workflow_id}/remove?archiveWorkflow=false"
+    assert urllib3.request("DELETE", path).status == 200
+    for ask in (
+        lambda: conductor.client.snapshot(attempt.task_id),
+        lambda: conductor.client.report(attempt, Completed(output={})),
+        lambda: conductor.client.heartbeat(attempt),
+    ):
+        with pytest.raises(NotFoundInOrchestratorError):
+            ask()
+
+
+def test_an_ingress_s_404_does_not_say_that_an_instance_is_gone(
+    conductor_server: SharedConductor,
+) -> None:
+    with faulty_conductor(conductor_server.endpoint, retry_seconds=0) as conductor:
+        attempt = conductor.take().attempt
+        page = Answer(status=404, body=b"<html>default backend - 404</html>")
+        conductor.proxy.add(Fault(match=Match("GET", r"/api/"), action=page, times=None))
+        with pytest.raises(OrchestratorUnavailableError, match="404"):
+            conductor.client.snapshot(attempt.task_id)
+        with pytest.raises(OrchestratorUnavailableError, match="404"):
+            conductor.client.report(attempt, Completed(output={}))
 
 
 def test_an_address_that_is_none_is_refused_at_once() -> None:

@@ -176,7 +176,9 @@ def test_a_session_without_keys_reads_nothing_that_another_opened(
     lake: DirectLake, connect_server: ConnectServer, tmp_path: Path
 ) -> None:
     head = lake.publish(go, Params())
-    keyless = ConnectSparkSessions(ConnectSettings(remote=connect_server.remote), tmp_path)
+    keyless = ConnectSparkSessions(
+        ConnectSettings(remote=connect_server.remote), tmp_path / "scratch"
+    )
     with keyless.lease(ATTEMPT, ExecutionId("1"), direct=True) as lease:
         for name, value in {
             "access.key": "AKIANOBODY",
@@ -242,7 +244,7 @@ from perago.domain.ids import ExecutionId, TaskId, WorkflowId
 attempt = Attempt(
     workflow_id=WorkflowId("w"), task_id=TaskId("t"), task_name="try", reference_name="try_1"
 )
-sessions = ConnectSparkSessions(ConnectSettings(remote=sys.argv[1]), Path(sys.argv[2]))
+sessions = ConnectSparkSessions(ConnectSettings(remote=sys.argv[1]), Path(sys.argv[2]) / "scratch")
 with sessions.lease(attempt, ExecutionId("1")) as lease:
     lease.session.range(0, 10**13, 1, 4).selectExpr("sum(id % 7)").collect()
 """
@@ -279,7 +281,9 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 def test_a_server_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
     remote = f"sc://127.0.0.1:{choose_free_port()}"
-    sessions = ConnectSparkSessions(ConnectSettings(remote=f"{remote}/;token=hidden"), tmp_path)
+    sessions = ConnectSparkSessions(
+        ConnectSettings(remote=f"{remote}/;token=hidden"), tmp_path / "scratch"
+    )
     told = f"no Spark Connect server answers at {remote}\n"
     with (
         pytest.raises(EnvironmentUnfitError, match=told),
@@ -292,7 +296,7 @@ def test_a_setting_of_the_server_itself_is_refused(
     connect_server: ConnectServer, tmp_path: Path
 ) -> None:
     settings = ConnectSettings(remote=connect_server.remote, conf={"spark.driver.memory": "2g"})
-    sessions = ConnectSparkSessions(settings, tmp_path)
+    sessions = ConnectSparkSessions(settings, tmp_path / "scratch")
     with (
         pytest.raises(EnvironmentUnfitError, match=r"gave no session: .*spark\.driver\.memory"),
         sessions.lease(ATTEMPT, ExecutionId("1")),
@@ -306,7 +310,9 @@ def test_a_server_without_the_jars_is_told_so(
 ) -> None:
     with spark_connect_server(tmp_path / "server") as bare:
         sessions = ConnectSparkSessions(
-            ConnectSettings(remote=bare.remote), tmp_path, gateway=gateway_of(lakefs_server)
+            ConnectSettings(remote=bare.remote),
+            tmp_path / "scratch",
+            gateway=gateway_of(lakefs_server),
         )
         with (
             pytest.raises(EnvironmentUnfitError, match=r"lacks a jar .*S3AFileSystem"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perago.adapters.lakefs import LakeFSConnection, LakeFSWorkspaceStore
+from perago.adapters.localfs.directories import ATTEMPTS_TAG
 from perago.adapters.servers import ThrowawayLakeFS
 from perago.app.follow import RunRequest, start_run
 from perago.authoring import Pipeline
@@ -175,8 +176,12 @@ class FaultyLake:
         return attempted
 
     def _local_files(self) -> set[Path]:
-        """Of the whole machine, so to speak: also what is outside the attempt directory."""
-        return {path for path in self.home.rglob("*") if not path.is_dir()}
+        """Of the whole machine, so to speak: also what is outside the attempt directory.
+
+        Without the tags of Perago's own directories, which stay.
+        """
+        found = {path for path in self.home.rglob("*") if not path.is_dir()}
+        return {path for path in found if path.name != ATTEMPTS_TAG.file_name}
 
     def connection(
         self, *, access_key_id: str | None = None, secret_access_key: str | None = None

@@ -11,6 +11,7 @@ from perago.domain.errors import (
     OutcomeUnknownError,
     PublishFenceError,
     StaleAttemptError,
+    StoreError,
 )
 from perago.domain.outcome import Phase
 from perago.domain.publication import Commit
@@ -166,6 +167,38 @@ def test_an_attempt_that_was_given_up_during_the_last_reads_sends_nothing(
     attempted.assert_failed(StaleAttemptError, Phase.PUBLISH)
     assert lake.sent(call) == 0
     lake.assert_unmoved(head)
+
+
+@pytest.mark.parametrize("params", [Edit(), NO_CHANGE], ids=["replace", "take back"])
+def test_a_commit_that_lands_while_the_last_fence_is_asked_is_not_reset_away(
+    lake: FaultyLake, params: Edit
+) -> None:
+    abandoned = lake.abandon()
+
+    def commit() -> None:
+        lake.stranger.commit({"theirs": b"theirs"})
+
+    attempted = lake.attempt(lake.poll(params), at={Failpoint.FENCED_BEFORE_ACT: commit})
+
+    foreign = lake.head
+    attempted.assert_failed(PublishFenceError, Phase.PUBLISH, "moved while publishing", foreign.id)
+    assert lake.sent("reset") == 0
+    assert foreign.parents == (abandoned.id,)
+    assert lake.files(foreign.id)["theirs"] == b"theirs"
+
+
+def test_what_is_written_while_the_last_fence_is_asked_is_not_reset_away(lake: FaultyLake) -> None:
+    abandoned = lake.abandon()
+
+    def write() -> None:
+        lake.stranger.put("theirs", b"theirs")
+
+    attempted = lake.attempt(lake.poll(), at={Failpoint.FENCED_BEFORE_ACT: write})
+
+    attempted.assert_failed(StoreError, Phase.PUBLISH, "uncommitted changes", "theirs")
+    assert lake.sent("reset") == 0
+    assert lake.stranger.is_there("theirs")
+    lake.assert_unmoved(abandoned)
 
 
 def _wait_for_head_after(lake: FaultyLake, before: Commit) -> Commit:

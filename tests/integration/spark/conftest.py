@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 
 from perago.adapters.spark import LocalSparkLease, LocalSparkSessions, SparkSettings
+from perago.adapters.spark.scratch import SCRATCH_TAG
 from perago.domain.attempt import Attempt
 from perago.domain.ids import ExecutionId, TaskId, WorkflowId
 from perago.ports import SparkSessions, SparkWorkspace
@@ -39,7 +40,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSparkSes
     port: SparkSessions = sessions
     yield sessions
     port.stop()
-    assert list((root / "scratch").iterdir()) == []
+    assert [path.name for path in (root / "scratch").iterdir()] == [SCRATCH_TAG.file_name]
 
 
 @pytest.fixture

@@ -198,7 +198,7 @@ def test_two_sessions_in_one_process_take_turns_and_write_the_same_bytes(
         names = workspace.ls("t", staged=True)
         return {name: (tmp_path / "out" / name).read_bytes() for name in names}
 
-    others = LocalSparkSessions(QUICK, tmp_path, tmp_path / "log")
+    others = LocalSparkSessions(QUICK, tmp_path / "scratch", tmp_path / "log")
     with lease() as held:
         application = held.session.sparkContext.applicationId
         written = write(held)

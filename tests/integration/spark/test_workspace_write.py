@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from perago.adapters.spark.layout import arranged
+from perago.adapters.spark.scratch import SCRATCH_TAG
 from perago.domain.errors import TaskTerminalError
 from perago.ports import SparkWorkspace
 from perago.ports.spark import WriteMode
@@ -177,7 +178,7 @@ def test_nothing_is_left_in_scratch_space(lease: Lease, directories: tuple[Path,
         workspace.write(flights(workspace), "t", sort_by=["hour"])
         workspace.write(flights(workspace), "t")
         scratch = workspace._scratch
-        assert list(scratch.iterdir()) == []
+        assert [path.name for path in scratch.iterdir()] == [SCRATCH_TAG.file_name]
     assert not scratch.exists()
 
 

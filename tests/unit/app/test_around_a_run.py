@@ -1,12 +1,13 @@
 """What is done before, beside and after a run: prepare, complete, report."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from blake3 import blake3
 
-from perago.app.complete_step import HumanAnswer, complete_step
+from perago.app.complete_step import HumanAnswer, complete_step, find_open_human
 from perago.app.prepare_run import (
     GivenInput,
     ensure_repository,
@@ -16,7 +17,7 @@ from perago.app.prepare_run import (
 )
 from perago.app.run_report import build_run_report
 from perago.domain.attempt import Attempt, AttemptStatus
-from perago.domain.errors import NotFoundInStoreError, UsageError
+from perago.domain.errors import NotFoundInOrchestratorError, NotFoundInStoreError, UsageError
 from perago.domain.ids import (
     BranchName,
     CommitId,
@@ -108,6 +109,17 @@ def test_a_repository_is_created_once(store: MemoryWorkspaceStore) -> None:
     assert [branch.name for branch in store.branches(other)] == ["trunk"]
 
 
+def test_a_repository_that_somebody_else_creates_meanwhile_is_there(clock: FakeClock) -> None:
+    class Behind(MemoryWorkspaceStore):
+        def repositories(self) -> list[RepositoryName]:
+            return []
+
+    store = Behind(clock)
+    store.create_repository(LAB)
+
+    assert not ensure_repository(store, LAB, MAIN)
+
+
 def test_an_unfinished_run_blocks_its_own_branch_only(
     store: MemoryWorkspaceStore, orchestrator: MemoryOrchestrator
 ) -> None:
@@ -197,6 +209,110 @@ def test_a_step_without_a_workspace_gets_none(
 
     assert output == {}
     assert orchestrator.workflow(run.id).status is WorkflowStatus.COMPLETED
+
+
+def test_a_step_goes_on_from_the_ref_that_is_given(
+    store: MemoryWorkspaceStore, orchestrator: MemoryOrchestrator, tmp_path: Path
+) -> None:
+    run = start(orchestrator, store)
+    before = store.head(LAB, MAIN).id
+    commit(store, tmp_path, {"a": "1"})
+
+    output = complete_step(
+        run, "approve", HumanAnswer(output={}, ref=before), orchestrator=orchestrator, store=store
+    )
+
+    assert output == {"workspace": workspace(before)}
+
+
+def test_a_failed_step_has_no_output_and_fails_the_run(
+    store: MemoryWorkspaceStore, orchestrator: MemoryOrchestrator
+) -> None:
+    run = start(orchestrator, store)
+    answer = HumanAnswer(output={"ok": True}, failure="bad numbers")
+
+    assert complete_step(run, "approve", answer, orchestrator=orchestrator, store=store) is None
+
+    (task,) = orchestrator.workflow(run.id).tasks
+    assert (task.status, task.reason) == (AttemptStatus.FAILED, "bad numbers")
+
+
+def a_task(status: AttemptStatus, *, kind: str = "HUMAN", number: int = 0) -> TaskState:
+    return TaskState(
+        attempt=Attempt(
+            workflow_id=WorkflowId("w"),
+            task_id=TaskId(f"t{number}"),
+            task_name="approve",
+            reference_name="approve",
+        ),
+        task_type=kind,
+        status=status,
+        input={},
+        output={},
+        reason=None,
+        started_at=None,
+        ended_at=None,
+    )
+
+
+def a_run(*tasks: TaskState) -> WorkflowState:
+    return WorkflowState(
+        id=WorkflowId("w"),
+        name="ask",
+        version=1,
+        status=WorkflowStatus.RUNNING,
+        input={},
+        output={},
+        tasks=tasks,
+        started_at=datetime(2030, 1, 1, tzinfo=UTC),
+        ended_at=None,
+    )
+
+
+IN_PROGRESS, COMPLETED = AttemptStatus.IN_PROGRESS, AttemptStatus.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("tasks", "waiting"),
+    [
+        ([a_task(IN_PROGRESS)], "approve"),
+        ([a_task(COMPLETED)], "none"),
+        ([a_task(IN_PROGRESS, kind="SIMPLE")], "none"),
+        ([], "none"),
+    ],
+    ids=["open", "answered", "a worker's", "empty"],
+)
+def test_a_step_that_is_not_there_is_told_with_those_that_wait(
+    tasks: list[TaskState], waiting: str
+) -> None:
+    with pytest.raises(NotFoundInOrchestratorError, match="has no step 'sign' under way") as caught:
+        find_open_human(a_run(*tasks), "sign")
+
+    assert caught.value.hint == f"waiting for a person: {waiting}"
+
+
+def test_only_a_human_step_is_completed_by_hand() -> None:
+    with pytest.raises(UsageError, match="is a SIMPLE task, not a HUMAN one"):
+        find_open_human(a_run(a_task(IN_PROGRESS, kind="SIMPLE")), "approve")
+
+
+def test_the_latest_attempt_of_a_step_is_answered() -> None:
+    first, second = a_task(COMPLETED), a_task(IN_PROGRESS, number=1)
+
+    assert find_open_human(a_run(first, second), "approve") is second
+    with pytest.raises(UsageError, match="step 'approve' of run w is over: COMPLETED"):
+        find_open_human(a_run(second, first), "approve")
+
+
+def test_an_answer_to_a_step_that_ended_meanwhile_is_an_error(
+    store: MemoryWorkspaceStore, orchestrator: MemoryOrchestrator
+) -> None:
+    run = start(orchestrator, store)
+    orchestrator.terminate(run.id, "no longer wanted")
+
+    for answer in (HumanAnswer(output={}), HumanAnswer(output={}, failure="bad numbers")):
+        with pytest.raises(UsageError, match=r"did not take the answer: .*CANCELED"):
+            complete_step(run, "approve", answer, orchestrator=orchestrator, store=store)
 
 
 def test_a_report_counts_what_each_publication_changed(

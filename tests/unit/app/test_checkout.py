@@ -9,6 +9,7 @@ import pytest
 
 from perago import WorkspaceSpec
 from perago.adapters.localfs.directories import LocalAttemptDirectory
+from perago.adapters.localfs.disks import probe_traits
 from perago.app.checkout import check_out
 from perago.domain.errors import InsufficientDiskError
 from perago.domain.ids import (
@@ -89,7 +90,7 @@ def store(tmp_path: Path) -> HoardingStore:
         on_transfer=lambda _objects, _size: None,
     )
     (tmp_path / "attempt" / "files").mkdir(parents=True)
-    made.disk = SmallDisk(tmp_path / "attempt", folds_case=False)
+    made.disk = SmallDisk(tmp_path / "attempt", traits=probe_traits(tmp_path))
     return made
 
 

@@ -17,11 +17,19 @@ from perago.app.collect_garbage import (
     find_stagings,
     remove_stagings,
 )
-from perago.domain.errors import StoreAccessError
-from perago.domain.ids import BranchName, RepositoryName
+from perago.domain.attempt import Attempt, AttemptStatus
+from perago.domain.errors import (
+    NotFoundInOrchestratorError,
+    OrchestratorError,
+    StoreAccessError,
+)
+from perago.domain.ids import BranchName, RepositoryName, TaskId, WorkflowId
+from perago.domain.json_limits import build_unreadable
+from perago.domain.outcome import JsonObject
 from perago.domain.staging import parse_staging_name
+from perago.domain.workflow import TaskState, WorkflowState, WorkflowStatus
 from perago.ports import Failpoint
-from perago.testing import FakeClock, MemoryWorkspaceStore, TaskEnvironment
+from perago.testing import FakeClock, MemoryOrchestrator, MemoryWorkspaceStore, TaskEnvironment
 
 
 class Params(BaseModel):
@@ -126,6 +134,81 @@ def test_what_an_unfinished_run_may_read_is_in_flight(env: TaskEnvironment) -> N
     env.move_head()
 
     assert find_inputs_in_flight(env.orchestrator) == {read}
+
+
+class Listing(MemoryOrchestrator):
+    """Says what runs, and lists them as a server does whose pages move between two looks."""
+
+    def __init__(self, runs: dict[str, list[JsonObject]], listings: list[list[str]]) -> None:
+        super().__init__(FakeClock())
+        self.runs = runs
+        self.listings = listings
+
+    def workflow_ids(
+        self, *, limit: int, unfinished: bool = False, name: str | None = None
+    ) -> list[WorkflowId]:
+        assert unfinished
+        assert name is None
+        listed = self.listings.pop(0) if len(self.listings) > 1 else self.listings[0]
+        return [WorkflowId(one) for one in listed[:limit]]
+
+    def workflow(self, workflow_id: WorkflowId) -> WorkflowState:
+        if workflow_id not in self.runs:
+            raise NotFoundInOrchestratorError("it is gone")
+        given, *tasks = self.runs[workflow_id]
+        attempt = Attempt(
+            workflow_id=workflow_id, task_id=TaskId("t"), task_name="t", reference_name="t"
+        )
+        return WorkflowState(
+            id=workflow_id,
+            name="w",
+            version=1,
+            status=WorkflowStatus.RUNNING,
+            input=given,
+            output={},
+            tasks=tuple(
+                TaskState(
+                    attempt=attempt,
+                    task_type="SIMPLE",
+                    status=AttemptStatus.COMPLETED,
+                    input={},
+                    output=output,
+                )
+                for output in tasks
+            ),
+            started_at=FakeClock().now(),
+        )
+
+
+def space(ref: str) -> JsonObject:
+    return {"repository": "lab", "branch": "main", "ref_type": "commit", "ref": ref}
+
+
+def test_a_workspace_of_any_name_is_in_flight() -> None:
+    given: JsonObject = {"workspace": space("a"), "reference_data": space("b")}
+    nested: JsonObject = {"result": {"made": [space("c"), {"deeper": space("d")}]}}
+    orchestrator = Listing({"w": [given, nested]}, [["w"]])
+    assert find_inputs_in_flight(orchestrator) == {"a", "b", "c", "d"}
+
+
+def test_no_run_is_left_out_however_many_there_are() -> None:
+    many: dict[str, list[JsonObject]] = {
+        str(number): [{"workspace": space(f"c{number}")}] for number in range(10_050)
+    }
+    assert len(find_inputs_in_flight(Listing(many, [list(many)]))) == 10_050
+
+
+def test_a_run_that_a_moving_listing_passed_over_is_found() -> None:
+    runs: dict[str, list[JsonObject]] = {one: [{"workspace": space(one)}] for one in "abc"}
+    orchestrator = Listing(runs, [["a", "c"], ["a", "b", "c", "gone"]])
+    assert find_inputs_in_flight(orchestrator) == {"a", "b", "c"}
+
+
+def test_a_run_that_does_not_tell_its_commits_stops_the_collection() -> None:
+    orchestrator = Listing({"w": [build_unreadable("it is stored elsewhere")]}, [["w"]])
+    with pytest.raises(OrchestratorError, match="which commits run w uses: it is stored") as caught:
+        find_inputs_in_flight(orchestrator)
+    assert "perago cancel w" in (caught.value.hint or "")
 
 
 def test_a_finished_run_keeps_nothing_in_flight(env: TaskEnvironment) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from perago import Pipeline, RetryPolicy, TaskControls, task
+from perago import Pipeline, RetryPolicy, TaskControls, parallel, task
 from perago.app.follow import find_dead_attempts, find_run
 from perago.app.prepare_run import refuse_missing_tasks
 from perago.authoring import AnyTask, build_task_definition
 from perago.domain.errors import NotFoundInOrchestratorError, OrchestratorError, UsageError
 from perago.domain.ids import WorkerId, WorkflowId
+from perago.domain.outcome import Completed
 from perago.testing import FakeClock, MemoryOrchestrator
 
 
@@ -58,6 +59,32 @@ def test_a_run_that_waits_for_a_task_that_is_gone_is_refused(
     assert "perago cancel" in (caught.value.hint or "")
 
 
+def test_a_task_of_a_branch_belongs_to_its_pipeline(orchestrator: MemoryOrchestrator) -> None:
+    left, right = named("left"), named("right")
+    pipeline = Pipeline("nightly", 1, [parallel([left], [right])])
+    for step in (left, right):
+        orchestrator.register_task(build_task_definition(step))
+    orchestrator.register_workflow(pipeline.workflow_definition())
+    run = orchestrator.start_workflow("nightly", workflow_input={"params": {}})
+
+    refuse_missing_tasks(orchestrator.workflow(run), pipeline)
+
+
+def test_what_ended_is_not_held_though_its_worker_is_dead(orchestrator: MemoryOrchestrator) -> None:
+    step = named("step")
+    run = start(orchestrator, step)
+    (polled,) = orchestrator.poll(["step"], worker_id=WorkerId("dead"), count=1, wait_seconds=0)
+    orchestrator.report(polled.attempt, Completed(output={"result": {}}))
+
+    assert find_dead_attempts(orchestrator.workflow(run), is_dead) == []
+
+
+def test_what_nobody_polled_yet_is_nobodys(orchestrator: MemoryOrchestrator) -> None:
+    run = start(orchestrator, named("step"))
+
+    assert find_dead_attempts(orchestrator.workflow(run), lambda _: True) == []
+
+
 def test_what_a_dead_worker_holds_is_found_and_what_a_living_one_holds_is_not(
     orchestrator: MemoryOrchestrator,
 ) -> None:
@@ -86,6 +113,7 @@ def test_a_run_is_found_by_the_beginning_of_its_id(orchestrator: MemoryOrchestra
     assert find_run(orchestrator, "last").id == first
     with pytest.raises(NotFoundInOrchestratorError, match="there is no run 'zzz'"):
         find_run(orchestrator, "zzz")
-    start(orchestrator, step)
+    newest = start(orchestrator, step)
+    assert find_run(orchestrator, "last").id == newest
     with pytest.raises(OrchestratorError, match="beginning of 2 runs"):
         find_run(orchestrator, "")

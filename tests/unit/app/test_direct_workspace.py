@@ -15,6 +15,7 @@ import pytest
 from pydantic import BaseModel
 
 from perago import RetryPolicy, SparkWorkspace, TaskControls, WorkspaceSpec, require_file, task
+from perago.adapters.localfs.directories import MARKERS
 from perago.app.attempt_policy import AttemptPolicy
 from perago.app.attempt_ports import AttemptPorts
 from perago.authoring import AnyTask
@@ -24,7 +25,6 @@ from perago.domain.errors import EnvironmentUnfitError, TaskTerminalError
 from perago.domain.guardrail import Guardrail
 from perago.domain.ids import BranchName, ExecutionId, ObjectPath
 from perago.domain.outcome import Completed, Failed, Phase, TerminalFailure
-from perago.domain.workspace import MARKER_NAME
 from perago.ports import DirectPlace, DirectStore, Failpoint, SparkWatch
 from perago.testing import TaskEnvironment, TaskRun
 from perago.testing.environment import Fault
@@ -192,17 +192,23 @@ def test_what_the_body_wrote_is_published(env: DirectEnvironment) -> None:
 
 
 def test_a_marker_tells_who_runs_for_as_long_as_the_attempt_does(env: DirectEnvironment) -> None:
-    seen: dict[Failpoint, list[list[str]]] = {}
+    seen: dict[Failpoint, list[str]] = {}
+
+    def markers() -> list[str]:
+        return [
+            path.stem
+            for one in env.leftovers
+            for path in (one.parent.parent / MARKERS).glob("*.json")
+            if one.name.endswith(path.stem)
+        ]
 
     def look(point: Failpoint) -> Fault:
-        return lambda: seen.update(
-            {point: [sorted(path.name for path in one.iterdir()) for one in env.leftovers]}
-        )
+        return lambda: seen.update({point: markers()})
 
     points = (Failpoint.PREPARED, Failpoint.BODY_DONE, Failpoint.STAGING_REMOVED, Failpoint.CLEANED)
     env.run(plain, Params(), at={point: look(point) for point in points})
 
-    marked = [[MARKER_NAME, "files"]]
+    marked = [f"{1:032x}"]
     assert [seen[point] for point in points] == [marked, marked, marked, []]
 
 
@@ -235,6 +241,13 @@ def test_strays_are_removed_and_alone_are_no_change(env: DirectEnvironment) -> N
     assert not run.published
     assert run.head.id == before
     assert env.stagings == []
+
+
+def test_strays_are_removed_from_beside_what_is_published(env: DirectEnvironment) -> None:
+    run = env.run(plain, Params(writes=["out/t/part-0", "out/t/_SUCCESS", "out/_temporary/0/x"]))
+
+    assert run.published
+    assert run.files == {"out/old": b"1", "in/a": b"2", "out/t/part-0": b"x"}
 
 
 @pytest.mark.parametrize("path", ["elsewhere/x", "_lakefs_actions/hook.yaml", "out/a//b"])
@@ -279,6 +292,12 @@ def test_a_broken_promise_publishes_nothing(env: DirectEnvironment) -> None:
     assert env.stagings == []
 
 
+def test_a_read_only_task_keeps_its_promises_too(env: DirectEnvironment) -> None:
+    strict = declare("strict_reader", read_only=True, post=[require_file("missing")])
+
+    assert "missing" in failed(env.run(strict, Params(writes=[])), Phase.POST_CHECK)
+
+
 def test_a_broken_input_makes_no_branch(env: DirectEnvironment) -> None:
     counts: list[int] = []
     strict = declare("strict", pre=[require_file("missing")])
@@ -307,9 +326,36 @@ def test_a_stale_attempt_makes_no_branch(env: DirectEnvironment) -> None:
 
 
 def test_an_attempt_that_became_stale_publishes_nothing(env: DirectEnvironment) -> None:
-    run = env.run(plain, Params(), at={Failpoint.STAGED: env.time_out})
+    passed: list[str] = []
+    at: dict[Failpoint, Fault] = {
+        Failpoint.STAGED: env.time_out,
+        Failpoint.FENCED_BEFORE_PUBLISH: lambda: passed.append("the fence"),
+    }
+    run = env.run(plain, Params(), at=at)
     failed(run, Phase.PUBLISH)
     assert env.stagings == []
+    assert passed == []
+
+
+def test_every_moment_of_a_direct_attempt_can_be_made_to_fail(env: DirectEnvironment) -> None:
+    hit: list[Failpoint] = []
+
+    def note(point: Failpoint) -> Fault:
+        return lambda: hit.append(point)
+
+    env.run(guarded, Params(), at={point: note(point) for point in Failpoint})
+
+    assert hit[: hit.index(Failpoint.FENCED_BEFORE_PUBLISH) + 1] == [
+        Failpoint.VALIDATED,
+        Failpoint.PREPARED,
+        Failpoint.PRE_CHECKED,
+        Failpoint.FENCED_BEFORE_STAGE,
+        Failpoint.BODY_DONE,
+        Failpoint.DIFFED,
+        Failpoint.STAGED,
+        Failpoint.POST_CHECKED,
+        Failpoint.FENCED_BEFORE_PUBLISH,
+    ]
 
 
 def test_a_branch_that_moved_is_left_alone(env: DirectEnvironment) -> None:
@@ -366,12 +412,13 @@ def test_a_machine_without_a_fit_spark_makes_no_branch(env: DirectEnvironment) -
     assert env.leftovers == []
 
 
+@pytest.mark.parametrize("path", ["out/late", "out/_temporary/late"], ids=["file", "stray"])
 def test_what_comes_in_between_judgement_and_commit_fails_the_attempt(
-    env: DirectEnvironment,
+    env: DirectEnvironment, path: str
 ) -> None:
     def write_late() -> None:
         (staging,) = env.stagings
-        env.lake.put(env.repository, staging, ObjectPath("out/late"), b"late")
+        env.lake.put(env.repository, staging, ObjectPath(path), b"late")
 
     run = env.run(plain, Params(), at={Failpoint.DIFFED: write_late})
     assert "while it was committed" in failed(run, Phase.STAGE)

@@ -6,6 +6,7 @@ The ports are the in-memory ones; directories, guardrails and files are real.
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -56,6 +57,20 @@ def replace_directory_by_file(workspace: Path) -> None:
     (workspace / "sub").write_text("now a file")
 
 
+def replace_workspace_by_link(workspace: Path) -> None:
+    outside = workspace.parent / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("not of this workspace")
+    workspace.rename(workspace.parent / "moved")
+    workspace.symlink_to(outside)
+
+
+def change_mapped(workspace: Path) -> None:
+    """As `numpy.memmap` does: the page is read, then written."""
+    with (workspace / "a").open("r+b") as stream, mmap.mmap(stream.fileno(), 0) as mapped:
+        mapped[0] += 1
+
+
 # The bodies of this module: what a task may do to its files.
 ACTS: dict[str, Callable[[Path], object]] = {
     "": lambda _: None,
@@ -67,6 +82,9 @@ ACTS: dict[str, Callable[[Path], object]] = {
     "empty directory": lambda ws: (ws / "empty" / "deeper").mkdir(parents=True),
     "remove directory": lambda ws: shutil.rmtree(ws / "sub"),
     "file for directory": replace_directory_by_file,
+    "link for workspace": replace_workspace_by_link,
+    "no workspace": shutil.rmtree,
+    "mapped write": change_mapped,
     "symlink": lambda ws: (ws / "link").symlink_to("/etc/passwd"),
     "fifo": lambda ws: os.mkfifo(ws / "pipe"),
     "control": lambda ws: (ws / "bad\x07name").write_text("x"),
@@ -288,6 +306,11 @@ class TestMapping:
         assert "data/sub/" not in gone.files
         assert "data/lonely/" in gone.files
 
+    def test_what_a_body_writes_through_memory_is_published(self, env: TaskEnvironment) -> None:
+        run = env.run(edit, Params(what="mapped write"))
+
+        assert run.files["data/a"] == b"2"
+
     def test_the_marker_object_is_ignored_in_both_directions(self, env: TaskEnvironment) -> None:
         env.put({"data/.perago-attempt.json": "an object"})
 
@@ -300,6 +323,8 @@ class TestMapping:
         ("what", "message"),
         [
             ("symlink", "workspace publication does not support symlinks: link"),
+            ("link for workspace", "workspace publication does not support symlinks"),
+            ("no workspace", "it is gone"),
             ("fifo", "it is a fifo"),
             ("control", "control character"),
         ],

@@ -96,6 +96,7 @@ class RacedStore(MemoryWorkspaceStore):
 class FakeDisk:
     free_bytes: int = 1 << 40
     folds_case: bool = False
+    normalises: bool = False
 
 
 @pytest.fixture

@@ -398,9 +398,9 @@ def test_a_result_goes_out_under_its_aliases_and_with_computed_fields() -> None:
 @pytest.mark.parametrize(
     ("value", "named"),
     [
-        (Result(ratio=math.nan), "result.ratio: is nan"),
-        (Result(ratio=-math.inf), "result.ratio: is -inf"),
-        (Result(note="\ud800"), "result.note: is a text that is not valid Unicode"),
+        (Result(ratio=math.nan), "result.ratio is nan"),
+        (Result(ratio=-math.inf), "result.ratio is -inf"),
+        (Result(note="\ud800"), "result.note is a text that is not valid Unicode"),
         (Result.model_construct(rows="many"), "a value that its model does not allow"),
     ],
 )
@@ -439,8 +439,51 @@ def test_nested_values_are_looked_into() -> None:
     @task("nested", owner_email=OWNER)
     def nested(params: Params) -> Nested: ...
 
-    with pytest.raises(InvalidResultError, match=r"result\.values\.a\[1\]: is nan"):
+    with pytest.raises(InvalidResultError, match=r"result\.values\.a\[1\] is nan"):
         nested.dump_result(Nested(values={"a": [1.0, math.nan]}), 1000)
+
+
+class Tree(BaseModel):
+    value: Any
+
+
+@task("grow", owner_email=OWNER)
+def grow(params: Params) -> Tree: ...
+
+
+def nest(levels: int) -> JsonValue:
+    value: JsonValue = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        (10**1000, "result.value is a number of more than 1,000 digits"),
+        (-(10**2000), "result.value is a number of more than 1,000 digits"),
+        (10**5000, "result.value is a number of more than 1,000 digits"),
+        (nest(199), "nested deeper than 200 levels"),
+        (nest(900), "cannot be JSON"),
+        ({"x" * 50_001: 1}, "a name of more than 50,000 characters"),
+        ({"\ud800": 1}, "cannot be JSON"),
+    ],
+    ids=["1001 digits", "2001 digits", "5001 digits", "201 levels", "deep", "long name", "half"],
+)
+def test_what_the_orchestrator_would_refuse_is_refused_before_staging(
+    value: JsonValue, named: str
+) -> None:
+    with pytest.raises(InvalidResultError) as caught:
+        grow.dump_result(Tree(value=value), 10**9)
+    assert named in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "value", [10**1000 - 1, nest(198), {"x" * 50_000: 1}], ids=["1000 digits", "200 levels", "name"]
+)
+def test_what_is_just_within_its_limits_is_taken(value: JsonValue) -> None:
+    assert grow.dump_result(Tree(value=value), 10**9) == {"value": value}
 
 
 def test_the_size_limit_counts_bytes() -> None:

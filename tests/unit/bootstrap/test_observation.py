@@ -12,11 +12,13 @@ import pytest
 
 from perago.bootstrap import ObservationOptions, open_observation
 from perago.domain.errors import EnvironmentUnfitError
+from perago.domain.events import Event
 from perago.domain.outcome import Completed, Phase
-from perago.runtime.events import IgnoredEvents
+from perago.domain.redaction import Redactor
 from perago.testing import FakeClock
 from tests.unit.runtime.executions import an_execution
 from tests.unit.runtime.test_health import WELL
+from tests.unit.runtime.told_attempt import ToldAttempt
 
 
 @pytest.fixture(autouse=True)
@@ -29,8 +31,8 @@ def logging_as_before() -> Iterator[None]:
     root.setLevel(level)
 
 
-class Broken(IgnoredEvents):
-    def attempt_started(self, attempt: object) -> None:
+class Broken:
+    def handle(self, event: Event) -> None:
         raise RuntimeError("a bug")
 
 
@@ -46,17 +48,16 @@ def ask(port: int, path: str) -> tuple[int, str]:
 
 def test_one_attempt_is_a_log_line_and_a_metric(capfd: pytest.CaptureFixture[str]) -> None:
     options = ObservationOptions(
-        log_level="INFO", log_format="json", secrets=("hunter22",), http_port=0
+        log_level="INFO", log_format="json", redactor=Redactor(("hunter22",)), http_port=0
     )
     execution = an_execution()
     with open_observation(options, FakeClock(), environment={}, also=[Broken()]) as observation:
         observation.health.state = replace(WELL, turned_at=0, poller_turned_at=0, answered_at=0)
-        events, attempt = observation.events, execution.attempt
-        events.execution_began(execution)
-        events.attempt_started(attempt)
-        events.phase_started(attempt, Phase.BODY)
-        events.phase_ended(attempt, Phase.BODY, 1.0)
-        events.attempt_ended(attempt, Completed(output={"result": {}}))
+        told = ToldAttempt(observation.events, execution)
+        told.start()
+        told.enter(Phase.BODY)
+        told.leave(1.0)
+        told.end(Completed(output={"result": {}}))
         assert observation.http_port is not None
         assert ask(observation.http_port, "/readyz")[0] == 200
         status, metrics = ask(observation.http_port, "/metrics")
@@ -67,6 +68,19 @@ def test_one_attempt_is_a_log_line_and_a_metric(capfd: pytest.CaptureFixture[str
     broken, summary = (json.loads(line) for line in capfd.readouterr().err.splitlines())
     assert broken["message"].startswith("Broken failed")
     assert (summary["summary"]["status"], summary["workflow"]) == ("COMPLETED", "wf-1")
+
+
+def test_probes_are_told_no_secret() -> None:
+    options = ObservationOptions(log_level="INFO", redactor=Redactor(("hunter22",)), http_port=0)
+    with open_observation(options, FakeClock(), environment={}) as observation:
+        observation.health.state = replace(
+            WELL, turned_at=0, poller_turned_at=0, answered_at=None, poll_error="no hunter22"
+        )
+        assert observation.http_port is not None
+        answers = [ask(observation.http_port, path)[1] for path in ("/livez", "/readyz")]
+
+    assert all("no (not shown)" in answer for answer in answers)
+    assert not any("hunter22" in answer for answer in answers)
 
 
 def test_nothing_is_opened_unless_it_is_configured() -> None:

@@ -97,3 +97,23 @@ def test_a_server_is_described_once_it_answers(
     monkeypatch.setattr(machine, "require_server", refuse)
     with pytest.raises(EnvironmentUnfitError):
         describe_spark(remote)
+
+
+@pytest.mark.parametrize("changes", [{}, {"spark_remote": "sc://host"}])
+def test_scratch_space_of_an_earlier_version_is_refused_at_the_start(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    chosen = settings(tmp_path, **changes)
+    scratch = chosen.attempts_root / "spark" / "executor-0"
+    scratch.mkdir(parents=True)
+    open_spark(chosen, executor=0)
+    (scratch / ".perago-directory").unlink()
+    (scratch / "spark-1").mkdir()
+
+    with pytest.raises(EnvironmentUnfitError, match="Spark's scratch space") as caught:
+        open_spark(chosen, executor=0)
+
+    assert "move it away" in (caught.value.hint or "")
+    assert (scratch / "spark-1").is_dir()
+    open_spark(chosen, executor=1)
+    assert not scratch.with_name("executor-1").exists()

@@ -3,7 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 from perago.domain.attempt import Attempt, AttemptStatus
-from perago.domain.ids import TaskId, WorkflowId
+from perago.domain.execution import Execution
+from perago.domain.ids import ExecutionId, TaskId, WorkflowId
 from perago.domain.outcome import JsonObject
 from perago.domain.workflow import TaskState, WorkflowState, WorkflowStatus
 
@@ -18,6 +19,15 @@ def attempt(step: str = "clean", retry: int = 0, run: WorkflowId = RUN) -> Attem
         task_name=step,
         reference_name=step,
         retry_count=retry,
+    )
+
+
+def execution(step: str = "clean", retry: int = 0, run: WorkflowId = RUN) -> Execution:
+    return Execution(
+        attempt=attempt(step, retry, run),
+        execution_id=ExecutionId("0" * 32),
+        input_ref=None,
+        staging_branch=None,
     )
 
 

@@ -4,7 +4,14 @@ from itertools import chain
 
 import pytest
 
-from perago.cli.errors import ExitCode, decide_exit_code, report_bug, report_error, report_os_error
+from perago.cli.errors import (
+    ExitCode,
+    decide_exit_code,
+    report_bug,
+    report_error,
+    report_os_error,
+    show_traceback,
+)
 from perago.domain import errors
 from perago.domain.errors import (
     DeclarationError,
@@ -100,3 +107,17 @@ def test_what_the_system_refuses_is_no_bug(capsys: pytest.CaptureFixture[str]) -
 
 def test_every_exit_code_has_a_meaning() -> None:
     assert all(code.meaning for code in ExitCode)
+
+
+def test_a_traceback_commands_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        raise StoreUnavailableError("the server said: \x1b[2J\u202eok\ud800")
+
+    try:
+        fail()
+    except StoreUnavailableError:
+        show_traceback()
+
+    said = capsys.readouterr().err
+    assert said.startswith("Traceback (most recent call last):\n")
+    assert said.endswith("the server said: \\x1b[2J\\u202eok\\ud800\n")

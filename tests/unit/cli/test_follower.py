@@ -5,14 +5,16 @@ import pytest
 
 from perago.cli.follower import RunFollower
 from perago.cli.views import RunView
-from perago.domain.attempt import Attempt, AttemptStatus
+from perago.domain.attempt import AttemptStatus
 from perago.domain.errors import OrchestratorUnavailableError
+from perago.domain.events import Event, ExecutorDied, Polled, PollFailed
 from perago.domain.ids import WorkflowId
-from perago.domain.outcome import Completed, Phase
-from perago.domain.spark_progress import SparkProgress
 from perago.domain.workflow import TaskState, WorkflowState, WorkflowStatus
 from perago.ports import Orchestrator
-from tests.unit.cli.runs import RUN, attempt, run_of, state
+from tests.unit.cli.runs import RUN, attempt, execution, run_of, state
+from tests.unit.runtime.told_attempt import every_event_of
+
+IDLE_DEATH = ExecutorDied(attempt=None, phase=None, how="exit")
 
 
 class RecordingView:
@@ -20,15 +22,15 @@ class RecordingView:
 
     def __init__(self) -> None:
         self.heard: list[str] = []
+        self.events: list[Event] = []
+
+    def handle(self, event: Event) -> None:
+        self.events.append(event)
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         def record(*arguments: object, **_options: object) -> None:
-            shown = [
-                argument.reference_name if isinstance(argument, Attempt) else argument
-                for argument in arguments
-                if isinstance(argument, Attempt | str)
-            ]
-            self.heard.append(" ".join([name, *map(str, shown)]))
+            shown = [argument for argument in arguments if isinstance(argument, str)]
+            self.heard.append(" ".join([name, *shown]))
 
         return record
 
@@ -60,47 +62,25 @@ def follower_of(view: RecordingView, *answers: WorkflowState | Exception) -> Run
 
 
 def test_events_of_the_run_are_passed_on(view: RecordingView) -> None:
+    events = every_event_of(execution())
     follower = follower_of(view, run_of())
     follower.follow(run_of())
-    follower.attempt_started(attempt())
-    follower.phase_started(attempt(), Phase.BODY)
-    follower.phase_ended(attempt(), Phase.BODY, 1)
-    follower.transferred(attempt(), 1, 2)
-    follower.progressed(attempt(), "half", None)
-    follower.spark_progressed(attempt(), SparkProgress(jobs=1), "Spark: 1 job")
-    follower.attempt_ended(attempt(), Completed(output={}))
-    follower.executor_died(attempt(), "SIGKILL")
-    follower.executor_died(None, "exit")
+    for event in [*events, IDLE_DEATH, Polled(tasks=1), PollFailed(reason="no answer")]:
+        follower.handle(event)
 
-    assert view.heard == [
-        "observed",
-        "attempt_started clean",
-        "phase_started clean body",
-        "phase_ended clean body",
-        "transferred clean",
-        "progressed clean half",
-        "spark_progressed clean Spark: 1 job",
-        "attempt_ended clean",
-        "executor_died clean SIGKILL",
-        "executor_died exit",
-    ]
+    assert view.events == [*events, IDLE_DEATH]
+    assert view.heard == ["observed"]
 
 
 def test_another_run_is_mentioned_once_and_then_left_out(view: RecordingView) -> None:
-    other = attempt(run=WorkflowId("other"))
+    other = execution(run=WorkflowId("other"))
     follower = follower_of(view, run_of())
     follower.follow(run_of())
     view.heard.clear()
-    for _ in range(2):
-        follower.attempt_started(other)
-        follower.phase_started(other, Phase.BODY)
-        follower.phase_ended(other, Phase.BODY, 1)
-        follower.transferred(other, 1, 2)
-        follower.progressed(other, "half", None)
-        follower.spark_progressed(other, SparkProgress(jobs=1), "Spark: 1 job")
-        follower.attempt_ended(other, None)
-        follower.executor_died(other, "SIGKILL")
+    for event in every_event_of(other) * 2:
+        follower.handle(event)
 
+    assert view.events == []
     assert view.heard == ["warn this worker also serves the unfinished run other"]
 
 
@@ -141,8 +121,7 @@ def test_a_death_is_told_to_whoever_asked(view: RecordingView) -> None:
         cast(RunView, view), orchestrator, lambda run, step: "", on_death=deaths.append
     )
     follower.follow(run_of())
-    follower.executor_died(attempt(), "SIGKILL")
-    follower.executor_died(None, "exit")
-    follower.executor_died(attempt(run=WorkflowId("other")), "exit")
+    for dead in (attempt(), None, attempt(run=WorkflowId("other"))):
+        follower.handle(ExecutorDied(attempt=dead, phase=None, how="exit"))
 
     assert deaths == ["clean"]

@@ -12,6 +12,7 @@ from perago.cli.output import (
     show_seconds,
     show_time,
 )
+from perago.domain.outcome import JsonObject
 
 
 @pytest.mark.parametrize(
@@ -48,10 +49,30 @@ def test_plurals() -> None:
         ("a\x00b", r"a\x00b"),
         ("two\nlines\tand", "two\nlines\tand"),
         ("\udcff", r"\udcff"),
+        ("csi \x9b2J", r"csi \x9b2J"),
+        ("turned \u202egnp.exe", r"turned \u202egnp.exe"),
+        ("next\u2028line", r"next\u2028line"),
+        ("👩\u200d🔬 مرحبا", "👩\u200d🔬 مرحبا"),
     ],
 )
 def test_what_would_command_a_terminal_is_escaped(text: str, shown: str) -> None:
     assert printable(text) == shown
+
+
+def test_a_name_cannot_forge_a_row_of_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    Output().table(("name", "#size"), [("a\nb  1", "2")])
+
+    assert capsys.readouterr().out.splitlines()[1:] == [r"a\nb  1     2"]
+
+
+def test_json_commands_no_terminal_either(capsys: pytest.CaptureFixture[str]) -> None:
+    document: JsonObject = {"name": "é\x9b2J\u202e\x85\x1b"}
+    output = Output(as_json=True)
+    output.answer(document)
+
+    said = capsys.readouterr().out
+    assert json.loads(said) == document
+    assert said.replace("\n", "").isprintable()
 
 
 def test_a_piped_table_is_aligned_text_and_never_cut(capsys: pytest.CaptureFixture[str]) -> None:

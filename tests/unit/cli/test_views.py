@@ -13,11 +13,13 @@ from perago.cli.output import Output
 from perago.cli.speed import Moved
 from perago.cli.views import RunHeader, RunView
 from perago.domain.attempt import AttemptStatus
+from perago.domain.events import ExecutorDied
 from perago.domain.outcome import Completed, Failed, Phase
 from perago.domain.spark_progress import SparkProgress, SparkStage
 from perago.ports import Fencing
 from perago.testing import FakeClock
-from tests.unit.cli.runs import attempt, run_of, state
+from tests.unit.cli.runs import execution, run_of, state
+from tests.unit.runtime.told_attempt import ToldAttempt
 
 HEADER = RunHeader(
     workflow=run_of(),
@@ -37,34 +39,34 @@ def tell_a_story(view: RunView, clock: FakeClock) -> None:
     """A run with everything: a failure, a death, a retry, a person."""
     with view:
         view.run_began(HEADER)
-        view.attempt_started(attempt())
-        view.phase_started(attempt(), Phase.BODY)
-        view.progressed(attempt(), "reading", 0.25)
-        view.spark_progressed(attempt(), COUNTING, None)
-        view.spark_progressed(attempt(), COUNTED, COUNTED.describe_total())
-        view.transferred(attempt(), 2, 3_000)
-        view.phase_ended(attempt(), Phase.BODY, 1.5)
+        first, second, third = (ToldAttempt(view, execution(retry=n), clock) for n in range(3))
+        first.start()
+        first.enter(Phase.BODY)
+        first.say("reading", 0.25)
+        first.say_spark(COUNTING, None)
+        first.say_spark(COUNTED, COUNTED.describe_total())
+        first.move(2, 3_000)
+        first.leave(1.5)
         clock.advance(2)
-        view.attempt_ended(attempt(), Failed(reason="ValueError: no", phase=Phase.BODY))
-        view.attempt_started(attempt(retry=1))
+        first.end(Failed(reason="ValueError: no", phase=Phase.BODY))
+        second.start()
         clock.advance(0.5)
-        view.executor_died(attempt(retry=1), "killed by SIGKILL")
-        view.attempt_ended(attempt(retry=1), None)
-        view.attempt_started(attempt(retry=2))
-        view.transferred(attempt(retry=2), 1, 10)
+        second.die("killed by SIGKILL")
+        second.end(None)
+        third.start()
+        third.move(1, 10)
         clock.advance(1)
-        view.attempt_ended(attempt(retry=2), Completed(output={"result": {}}))
+        third.end(Completed(output={"result": {}}))
         view.step_waits(WAITING, "perago complete 11111111 approve")
-        view.executor_died(None, "exit code 1")
+        view.handle(ExecutorDied(attempt=None, phase=None, how="exit code 1"))
         view.warn("cannot poll")
         view.observed(run_of(state(retry=2), WAITING))
 
 
 def test_plain_lines_tell_every_event(capfd: pytest.CaptureFixture[str]) -> None:
     clock = FakeClock()
-    board = Board([StepLine(reference="clean")], clock.elapsed)
 
-    tell_a_story(PlainView(Output(), board, clock.now), clock)
+    tell_a_story(PlainView(Output(), clock.now), clock)
 
     said = capfd.readouterr()
     lines = [line.partition(" ")[2] for line in said.out.splitlines()]
@@ -143,17 +145,18 @@ def test_a_terminal_shows_how_far_spark_is_while_the_body_runs() -> None:
     clock = FakeClock()
     board = Board([StepLine(reference="clean")], clock.elapsed)
     view = LiveView(Console(file=StringIO()), board)
-    view.attempt_started(attempt())
-    view.phase_started(attempt(), Phase.BODY)
-    view.progressed(attempt(), "cleaning", None)
+    told = ToldAttempt(view, execution(), clock)
+    told.start()
+    told.enter(Phase.BODY)
+    told.say("cleaning")
 
-    view.spark_progressed(attempt(), COUNTING, None)
+    told.say_spark(COUNTING, None)
 
     assert (
         describe_work(board.line("clean"))
         == "body  cleaning  Spark stage 1 of 2 (count at clean.py:41), 12/40 tasks"
     )
-    view.phase_started(attempt(), Phase.POST_CHECK)
+    told.enter(Phase.POST_CHECK)
     assert describe_work(board.line("clean")) == f"{Phase.POST_CHECK}  cleaning"
 
 
@@ -186,7 +189,7 @@ def test_a_signal_is_answered_on_stderr(
     clock = FakeClock()
     view: RunView
     if view_class is PlainView:
-        view = PlainView(Output(), Board([], clock.elapsed), clock.now)
+        view = PlainView(Output(), clock.now)
     else:
         view = JsonView(Output(as_json=True), clock.now)
 

@@ -11,6 +11,7 @@ from perago.cli.views import RunView
 from perago.cli.watcher import RunWatcher
 from perago.domain.attempt import Attempt, AttemptStatus
 from perago.domain.errors import OrchestratorUnavailableError
+from perago.domain.events import Event, Progressed
 from perago.domain.ids import TaskId, WorkflowId
 from perago.domain.workflow import LogLine, TaskState, WorkflowState, WorkflowStatus
 from perago.ports import Orchestrator
@@ -27,6 +28,10 @@ class RecordingView:
 
     def __init__(self) -> None:
         self.heard: list[str] = []
+
+    def handle(self, event: Event) -> None:
+        assert isinstance(event, Progressed)
+        self.heard.append(f"progressed {event.attempt.task_id} {event.message}")
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         def record(*arguments: object) -> None:

@@ -10,6 +10,7 @@ from perago.domain.attempt import (
     AttemptStatus,
     LogicalTask,
     assert_current_attempt_snapshot,
+    decide_orphan,
     decide_staleness,
 )
 from perago.domain.errors import StaleAttemptError
@@ -25,6 +26,7 @@ ATTEMPT = Attempt(
     iteration=2,
     worker_id=WorkerId("me"),
     poll_count=1,
+    scheduled_time=1,
 )
 CURRENT = AttemptSnapshot(
     status=AttemptStatus.IN_PROGRESS,
@@ -33,7 +35,16 @@ CURRENT = AttemptSnapshot(
     retry_count=1,
     worker_id=WorkerId("me"),
     poll_count=1,
+    scheduled_time=1,
 )
+
+
+def test_an_attempt_of_which_no_more_is_known_is_the_first_of_its_step() -> None:
+    attempt = Attempt(
+        workflow_id=WorkflowId("w1"), task_id=TaskId("t1"), task_name="clean", reference_name="ref"
+    )
+
+    assert (attempt.retry_count, attempt.seq, attempt.iteration) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +53,9 @@ CURRENT = AttemptSnapshot(
         pytest.param(ATTEMPT, CURRENT, id="all fields equal"),
         pytest.param(ATTEMPT, replace(CURRENT, worker_id=None), id="no worker id in the answer"),
         pytest.param(ATTEMPT, replace(CURRENT, poll_count=None), id="no poll count in the answer"),
+        pytest.param(
+            ATTEMPT, replace(CURRENT, scheduled_time=None), id="no schedule in the answer"
+        ),
         pytest.param(replace(ATTEMPT, worker_id=None), CURRENT, id="polled without a worker id"),
         pytest.param(replace(ATTEMPT, poll_count=None), CURRENT, id="polled without a poll count"),
     ],
@@ -65,6 +79,8 @@ def test_the_current_attempt_passes(attempt: Attempt, snapshot: AttemptSnapshot)
         pytest.param(replace(CURRENT, retry_count=0), "retry count is 0", id="an earlier retry"),
         pytest.param(replace(CURRENT, worker_id=WorkerId("you")), "worker you", id="worker"),
         pytest.param(replace(CURRENT, poll_count=2), "delivered again", id="poll count"),
+        pytest.param(replace(CURRENT, scheduled_time=2), "scheduled anew", id="scheduled time"),
+        pytest.param(replace(CURRENT, is_retried=True), "a later attempt", id="retried"),
     ],
 )
 def test_anything_else_is_stale(snapshot: AttemptSnapshot, reason: str) -> None:
@@ -98,3 +114,45 @@ def test_open_and_terminal_statuses() -> None:
         AttemptStatus.SCHEDULED,
         AttemptStatus.IN_PROGRESS,
     }
+
+
+ROOT_WORKER = WorkerId("me")
+
+
+def is_root_worker(worker_id: WorkerId) -> bool:
+    return worker_id == ROOT_WORKER
+
+
+def test_an_attempt_that_a_dead_worker_holds_is_an_orphan() -> None:
+    assert decide_orphan(ATTEMPT, CURRENT, is_dead=is_root_worker) == ATTEMPT
+
+
+def test_what_a_marker_lacks_the_orchestrator_tells() -> None:
+    attempt = replace(ATTEMPT, worker_id=None, poll_count=None, scheduled_time=None)
+    snapshot = replace(CURRENT, poll_count=7, scheduled_time=5)
+
+    orphan = decide_orphan(attempt, snapshot, is_dead=is_root_worker)
+
+    assert orphan == replace(ATTEMPT, poll_count=7, scheduled_time=5)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "snapshot"),
+    [
+        pytest.param(
+            replace(ATTEMPT, worker_id=None),
+            replace(CURRENT, worker_id=WorkerId("of another host")),
+            id="a forged marker names no worker, and a living one holds the task",
+        ),
+        pytest.param(ATTEMPT, replace(CURRENT, worker_id=None), id="nobody knows who holds it"),
+        pytest.param(replace(ATTEMPT, retry_count=0), CURRENT, id="an earlier retry"),
+        pytest.param(
+            ATTEMPT, replace(CURRENT, status=AttemptStatus.COMPLETED), id="it is over already"
+        ),
+        pytest.param(ATTEMPT, replace(CURRENT, poll_count=2), id="it was delivered again"),
+    ],
+)
+def test_what_is_not_held_by_a_dead_worker_is_no_orphan(
+    attempt: Attempt, snapshot: AttemptSnapshot
+) -> None:
+    assert decide_orphan(attempt, snapshot, is_dead=is_root_worker) is None

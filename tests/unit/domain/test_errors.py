@@ -8,6 +8,7 @@ import pytest
 from perago.domain.errors import (
     GuardrailViolationError,
     HeadMovedError,
+    OutcomeUnknownError,
     PeragoError,
     PublishFenceError,
     TaskFailed,
@@ -45,6 +46,11 @@ def test_an_error_crosses_a_process_border_whole(error: PeragoError) -> None:
         assert vars(twin) == vars(error)
 
 
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_error_is_its_message_to_code_that_knows_no_hints(error: PeragoError) -> None:
+    assert error.args == (error.message,)
+
+
 def test_a_hint_is_shown_below_the_message() -> None:
     assert str(TaskFailed("no rows")) == "no rows"
     assert str(TaskFailed("no rows", hint="try later")) == "no rows\n  hint: try later"
@@ -73,6 +79,11 @@ def test_a_refused_publication_names_everything(head: CommitId | None, shown: st
         INPUT,
         head,
     )
+
+
+def test_what_is_not_known_may_still_happen_unless_somebody_says_otherwise() -> None:
+    assert OutcomeUnknownError("no answer").may_still_happen
+    assert not OutcomeUnknownError("refused", may_still_happen=False).may_still_happen
 
 
 def test_a_moved_head_says_where_it_is() -> None:

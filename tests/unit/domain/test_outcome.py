@@ -33,6 +33,7 @@ from perago.domain.outcome import (
     decide_executor_death,
     decide_failure,
     describe_error,
+    find_refs,
     read_ref,
 )
 from perago.domain.workspace import WorkspaceRef
@@ -199,3 +200,13 @@ def test_the_ref_of_a_payload_is_read_where_there_is_one(
     payload: JsonObject, ref: str | None
 ) -> None:
     assert read_ref(payload) == ref
+
+
+def test_every_ref_of_a_payload_is_found() -> None:
+    payload: JsonObject = {
+        "workspace": {"ref": "a"},
+        "other": [{"ref": "b", "deep": {"ref": "c"}}, {"ref": 7}],
+        "text": "ref",
+    }
+    assert find_refs(payload) == {"a", "b", "c"}
+    assert find_refs({}) == set()

@@ -319,3 +319,29 @@ def test_a_path_that_lakefs_could_not_hold_is_refused() -> None:
     assert len(longest) == MAX_PATH_BYTES - 1
     assert explain_unsafe_path(longest) is None
     assert explain_unsafe_path(longest + "é") == "its name is longer than 1024 bytes"
+
+
+@pytest.mark.parametrize(
+    ("paths", "refused"),
+    [
+        (("caf\u00e9", "cafe\u0301"), "caf\u00e9"),
+        (("a/\u212b/x", "a/\u00c5/y"), "a/\u212b/x"),
+        (("cafe\u0301/", "caf\u00e9/x"), "caf\u00e9/x"),
+    ],
+)
+def test_canonically_equal_names_are_refused_where_the_file_system_normalises(
+    paths: tuple[str, ...], refused: str
+) -> None:
+    entries = [ObjectEntry(path=ObjectPath(path), size=0, checksum="") for path in paths]
+    map_objects(Prefix.parse("/"), entries)
+
+    with pytest.raises(UnmappableObjectError, match="for the same name") as caught:
+        map_objects(Prefix.parse("/"), entries, normalises=True)
+
+    assert caught.value.object_path == refused
+
+
+def test_case_alone_makes_no_twins_where_the_file_system_only_normalises() -> None:
+    entries = [ObjectEntry(path=ObjectPath(path), size=0, checksum="") for path in ("A", "a")]
+
+    assert len(map_objects(Prefix.parse("/"), entries, normalises=True).files) == 2

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from perago.domain.changes import ChangeCount
+from perago.domain.events import ExecutorDied
 from perago.domain.execution import Execution
 from perago.domain.outcome import Completed, Failed, Phase
 from perago.runtime.attempt_summary import AttemptSummaries
@@ -16,6 +17,7 @@ from perago.runtime.log_context import ATTEMPT_FIELDS
 from perago.runtime.log_lines import JsonLines
 from perago.testing import FakeClock
 from tests.unit.runtime.executions import an_execution
+from tests.unit.runtime.told_attempt import ToldAttempt
 
 
 class Lines(logging.Handler):
@@ -33,17 +35,19 @@ class Lines(logging.Handler):
 class Scene:
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.summaries = AttemptSummaries(self.clock)
+        self.summaries = AttemptSummaries()
         self.lines = Lines()
 
-    def run(self, execution: Execution, *phases: tuple[Phase, float, int, int]) -> None:
-        self.summaries.execution_began(execution)
+    def run(self, execution: Execution, *phases: tuple[Phase, float, int, int]) -> ToldAttempt:
+        told = ToldAttempt(self.summaries, execution, self.clock)
+        told.start()
         for phase, seconds, objects, size in phases:
-            self.summaries.phase_started(execution.attempt, phase)
+            told.enter(phase)
             self.clock.advance(seconds)
             if objects:
-                self.summaries.transferred(execution.attempt, objects, size)
-            self.summaries.phase_ended(execution.attempt, phase, seconds)
+                told.move(objects, size)
+            told.leave(seconds)
+        return told
 
 
 @pytest.fixture
@@ -60,15 +64,14 @@ def scene() -> Iterator[Scene]:
 
 def test_a_completed_attempt(scene: Scene) -> None:
     execution = an_execution()
-    scene.run(
+    told = scene.run(
         execution,
         (Phase.DOWNLOAD, 1.5, 3, 300),
         (Phase.BODY, 2.0, 0, 0),
         (Phase.STAGE, 0.5, 2, 20),
     )
-    scene.summaries.changes_found(execution.attempt, ChangeCount(written=2, deleted=1))
     output = Completed(output={"workspace": {"ref": "beef"}, "result": {}})
-    scene.summaries.attempt_ended(execution.attempt, output)
+    told.end(output, ChangeCount(written=2, deleted=1))
 
     (line,) = scene.lines.lines
     assert line["level"] == "INFO"
@@ -93,8 +96,8 @@ def test_a_completed_attempt(scene: Scene) -> None:
 
 def test_a_failed_attempt_says_where_and_why(scene: Scene) -> None:
     execution = an_execution()
-    scene.run(execution, (Phase.BODY, 1.0, 0, 0))
-    scene.summaries.attempt_ended(execution.attempt, Failed(reason="no rows", phase=Phase.BODY))
+    told = scene.run(execution, (Phase.BODY, 1.0, 0, 0))
+    told.end(Failed(reason="no rows", phase=Phase.BODY))
 
     (line,) = scene.lines.lines
     summary = line["summary"]
@@ -108,9 +111,8 @@ def test_a_failed_attempt_says_where_and_why(scene: Scene) -> None:
 
 def test_nothing_changed_means_no_staging_branch(scene: Scene) -> None:
     execution = an_execution()
-    scene.run(execution, (Phase.STAGE, 0.1, 0, 0))
-    scene.summaries.changes_found(execution.attempt, ChangeCount(written=0, deleted=0))
-    scene.summaries.attempt_ended(execution.attempt, Completed(output={"result": {}}))
+    told = scene.run(execution, (Phase.STAGE, 0.1, 0, 0))
+    told.end(Completed(output={"result": {}}), ChangeCount(written=0, deleted=0))
 
     summary = scene.lines.lines[0]["summary"]
     assert isinstance(summary, dict)
@@ -119,9 +121,9 @@ def test_nothing_changed_means_no_staging_branch(scene: Scene) -> None:
 
 def test_a_death_while_staging_names_the_branch_that_may_be_left(scene: Scene) -> None:
     execution = an_execution()
-    scene.run(execution, (Phase.BODY, 1.0, 0, 0))
-    scene.summaries.phase_started(execution.attempt, Phase.STAGE)
-    scene.summaries.attempt_ended(execution.attempt, Failed(reason="died", phase=Phase.STAGE))
+    told = scene.run(execution, (Phase.BODY, 1.0, 0, 0))
+    told.enter(Phase.STAGE)
+    told.end(Failed(reason="died", phase=Phase.STAGE))
 
     summary = scene.lines.lines[0]["summary"]
     assert isinstance(summary, dict)
@@ -130,26 +132,37 @@ def test_a_death_while_staging_names_the_branch_that_may_be_left(scene: Scene) -
 
 def test_a_death_and_a_lost_lease_have_lines_too(scene: Scene) -> None:
     execution = an_execution()
-    scene.run(execution, (Phase.DOWNLOAD, 1.0, 0, 0))
-    scene.summaries.phase_started(execution.attempt, Phase.BODY)
-    scene.summaries.executor_died(execution.attempt, "killed by SIGKILL")
-    scene.summaries.attempt_ended(execution.attempt, None)
-    scene.summaries.executor_died(None, "exit code 1")
+    told = scene.run(execution, (Phase.DOWNLOAD, 1.0, 0, 0))
+    told.enter(Phase.BODY)
+    told.die("killed by SIGKILL")
+    told.end(None)
+    scene.summaries.handle(ExecutorDied(attempt=None, phase=None, how="exit code 1"))
 
     died, ended, idle = scene.lines.lines
     assert died["message"] == "the executor died in phase body: killed by SIGKILL"
     assert died["task"] == "t-1"
+    assert set(ATTEMPT_FIELDS) <= died.keys()
     summary = ended["summary"]
     assert isinstance(summary, dict)
     assert (summary["status"], summary["phase"]) == ("GIVEN_UP", "body")
     assert "task" not in idle
 
 
-def test_what_did_not_begin_here_is_not_counted(scene: Scene) -> None:
-    attempt = an_execution().attempt
-    scene.summaries.phase_started(attempt, Phase.BODY)
-    scene.summaries.transferred(attempt, 1, 1)
-    scene.summaries.phase_ended(attempt, Phase.BODY, 1.0)
-    scene.summaries.attempt_ended(attempt, None)
+def test_only_ends_and_deaths_have_lines(scene: Scene) -> None:
+    told = scene.run(an_execution(), (Phase.DOWNLOAD, 1.0, 3, 300))
+    told.say("half", 0.5)
+    told.miss_heartbeat("no answer")
 
     assert scene.lines.lines == []
+
+
+def test_the_post_check_of_a_direct_attempt_comes_after_its_stage(scene: Scene) -> None:
+    execution = an_execution()
+    told = scene.run(execution, (Phase.STAGE, 1.0, 0, 0), (Phase.POST_CHECK, 2.0, 0, 0))
+    told.end(Failed(reason="no", phase=Phase.POST_CHECK), ChangeCount(written=1, deleted=0))
+
+    summary = scene.lines.lines[0]["summary"]
+    assert isinstance(summary, dict)
+    assert summary["phases"] == {"stage": 1.0, "post-check": 2.0}
+    assert summary["phase"] == "post-check"
+    assert summary["staging_branch"] == execution.staging_branch

@@ -1,74 +1,61 @@
-"""Everybody hears everything, and who fails harms nobody."""
+"""Every handler gets every event, and a broken one harms nobody."""
 
 from __future__ import annotations
 
-import inspect
 import logging
+from typing import get_args
 
 import pytest
 
-from perago.domain.changes import ChangeCount
-from perago.domain.outcome import Completed, Phase
-from perago.domain.spark_progress import SparkProgress
-from perago.runtime.events import FanOutEvents, IgnoredEvents, WorkerEvents
+from perago.domain.events import AttemptEvent, Event, Polled, PollFailed
+from perago.runtime.events import FanOut
 from tests.unit.runtime.executions import an_execution
-
-EXECUTION = an_execution()
-ATTEMPT = EXECUTION.attempt
-CALLS: list[tuple[str, tuple[object, ...]]] = [
-    ("execution_began", (EXECUTION,)),
-    ("attempt_started", (ATTEMPT,)),
-    ("phase_started", (ATTEMPT, Phase.BODY)),
-    ("phase_ended", (ATTEMPT, Phase.BODY, 1.0)),
-    ("transferred", (ATTEMPT, 1, 10)),
-    ("progressed", (ATTEMPT, "half", 0.5)),
-    ("spark_progressed", (ATTEMPT, SparkProgress(jobs=1), "Spark: 1 job")),
-    ("changes_found", (ATTEMPT, ChangeCount(written=1, deleted=2))),
-    ("attempt_ended", (ATTEMPT, Completed(output={}))),
-    ("executor_died", (None, "exit code 1")),
-    ("polled", (3,)),
-    ("poll_failed", ("no answer",)),
-    ("heartbeat_failed", (ATTEMPT, "no answer")),
-    ("lease_lost", (ATTEMPT, "stale")),
-]
+from tests.unit.runtime.told_attempt import Recorder, every_event_of
 
 
-class Recorder(IgnoredEvents):
-    def __init__(self) -> None:
-        self.heard: list[tuple[str, tuple[object, ...]]] = []
-
-    def __getattribute__(self, name: str) -> object:
-        if name in dict(CALLS):
-            return lambda *args: self.heard.append((name, args))
-        return super().__getattribute__(name)
+class Broken:
+    def handle(self, event: Event) -> None:
+        raise RuntimeError("a bug")
 
 
-class Broken(IgnoredEvents):
-    def __getattribute__(self, name: str) -> object:
-        if name in dict(CALLS):
-            raise RuntimeError("a bug")
-        return super().__getattribute__(name)
+def every_event() -> list[Event]:
+    return [*every_event_of(an_execution()), Polled(tasks=3), PollFailed(reason="no answer")]
 
 
-def tell_all(events: WorkerEvents) -> None:
-    for name, args in CALLS:
-        getattr(events, name)(*args)
+def test_the_story_has_every_event() -> None:
+    assert {type(event) for event in every_event()} == set(get_args(Event))
 
 
-def test_the_calls_are_all_there_are() -> None:
-    declared = {n for n, _ in inspect.getmembers(WorkerEvents, inspect.isfunction) if n[0] != "_"}
+def test_every_event_of_an_attempt_says_which_attempt() -> None:
+    attempt = an_execution().attempt
+    of_attempt = get_args(AttemptEvent)
 
-    assert declared == dict(CALLS).keys()
+    told = [event for event in every_event() if isinstance(event, of_attempt)]
+
+    assert {event.attempt for event in told} == {attempt}
+    assert {type(event) for event in told} == set(of_attempt)
 
 
-def test_a_broken_consumer_is_logged_once_and_the_others_hear_all(
+def test_a_broken_handler_is_logged_once_and_the_others_get_every_event(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    events = every_event()
     first, last = Recorder(), Recorder()
+    fan_out = FanOut([first, Broken(), last])
     with caplog.at_level(logging.ERROR):
-        tell_all(FanOutEvents([first, Broken(), last]))
+        for event in events:
+            fan_out.handle(event)
 
-    assert first.heard == last.heard == CALLS
+    assert first.heard == last.heard == events
     assert len(caplog.records) == 1
     assert "Broken failed" in caplog.text
     assert "a bug" in caplog.text
+
+
+def test_two_broken_handlers_are_logged_once_each(caplog: pytest.LogCaptureFixture) -> None:
+    fan_out = FanOut([Broken(), Broken()])
+    with caplog.at_level(logging.ERROR):
+        for event in every_event():
+            fan_out.handle(event)
+
+    assert len(caplog.records) == 2

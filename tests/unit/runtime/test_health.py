@@ -70,6 +70,18 @@ def test_what_cannot_take_work_is_alive_but_not_ready(state: HealthState, reason
     assert decide_readiness(state, NOW, LIMITS).reasons == (reason,)
 
 
+def test_at_its_limits_a_worker_is_still_well() -> None:
+    turning = replace(WELL, turned_at=NOW - 10, poller_turned_at=NOW - 20)
+    silent = replace(WELL, poll_error="refused", answered_at=NOW - 30)
+
+    assert decide_liveness(turning, NOW, LIMITS).is_well
+    assert decide_readiness(silent, NOW, LIMITS).is_well
+
+
+def test_probes_wait_as_long_as_the_documentation_says() -> None:
+    assert HealthLimits() == HealthLimits(start=120, turn=30, poller=90, unanswered=30)
+
+
 def test_a_drain_does_not_poll_and_lives() -> None:
     state = replace(WELL, is_draining=True, poller_turned_at=0.0)
 
@@ -90,7 +102,9 @@ def test_a_worker_that_never_begins_is_not_alive_for_ever() -> None:
     assert board.liveness().is_well
     assert not board.readiness().is_well
 
-    clock.advance(101)
+    clock.advance(100)
+    assert board.liveness().is_well
+    clock.advance(1)
 
     assert board.liveness().reasons == ("the supervisor has not begun after 101 s",)
 
@@ -113,7 +127,7 @@ def test_an_answer_shows_ages_and_reasons() -> None:
     clock = FakeClock()
     board = HealthBoard(clock, LIMITS)
     board.state = replace(WELL, turned_at=0, poller_turned_at=0, answered_at=None)
-    clock.advance(12)
+    clock.advance(12.34567)
 
     answer = board.describe(board.readiness())
 
@@ -124,6 +138,6 @@ def test_an_answer_shows_ages_and_reasons() -> None:
     ]
     worker = answer["worker"]
     assert isinstance(worker, dict)
-    assert worker["turned_seconds_ago"] == 12
+    assert worker["turned_seconds_ago"] == 12.346
     assert worker["answered_seconds_ago"] is None
     assert worker["executors_busy"] == 1

@@ -5,9 +5,10 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import pytest
@@ -64,10 +65,16 @@ def page() -> Page:
 
 @pytest.fixture
 def scene(page: Page) -> Iterator[Scene]:
+    with serving(page) as made:
+        yield made
+
+
+@contextmanager
+def serving(page: Page, *, client_seconds: float = 5.0) -> Iterator[Scene]:
     clock = FakeClock()
     board = HealthBoard(clock, HealthLimits(turn=30))
     board.state = replace(WELL, turned_at=0, poller_turned_at=0, answered_at=0)
-    with serve_http(HOST, 0, board, page) as endpoint:
+    with serve_http(HOST, 0, board, page, client_seconds=client_seconds) as endpoint:
         yield Scene(endpoint, board, clock)
 
 
@@ -135,15 +142,80 @@ def test_bad_requests_harm_nobody(scene: Scene, sent: bytes) -> None:
     assert scene.ask("/livez")[0] == 200
 
 
-def test_clients_that_hang_are_hung_up_on(scene: Scene) -> None:
+def test_the_seventeenth_connection_is_closed_at_once(scene: Scene) -> None:
     with ExitStack() as stack:
-        for _ in range(16):
-            stack.enter_context(socket.create_connection((HOST, scene.port)))
+        places = [
+            stack.enter_context(socket.create_connection((HOST, scene.port))) for _ in range(16)
+        ]
         crowded = stack.enter_context(socket.create_connection((HOST, scene.port)))
         crowded.settimeout(20)
         assert crowded.recv(1) == b""  # closed: there are 16 already
+        for place in places:
+            place.setblocking(False)
+            with pytest.raises(BlockingIOError):  # open, and nothing to read
+                place.recv(1)
 
     assert scene.ask_until_answered() == 200
+
+
+def test_a_client_that_sends_nothing_is_hung_up_on(page: Page) -> None:
+    with (
+        serving(page, client_seconds=0.05) as scene,
+        socket.create_connection((HOST, scene.port), timeout=20) as client,
+    ):
+        assert client.recv(1) == b""
+
+
+def test_a_client_that_drips_is_hung_up_on(page: Page) -> None:
+    with (
+        serving(page, client_seconds=0.1) as scene,
+        socket.create_connection((HOST, scene.port), timeout=0.02) as client,
+    ):
+        client.sendall(b"GET /livez HTTP/1.1\r\nX-Drip: ")
+        assert drip(client) == b""  # no answer: the request never ended
+
+
+def drip(client: socket.socket) -> bytes:
+    """Send a byte now and then until the server has enough; a test's time-out is the bound."""
+    while True:
+        try:
+            client.sendall(b".")
+            return client.recv(1)
+        except TimeoutError:
+            continue
+        except ConnectionError:
+            return b""
+
+
+def test_an_answer_says_what_it_is_and_how_long(scene: Scene) -> None:
+    for path, kind in (("/livez", "application/json"), ("/metrics", Page.content_type)):
+        connection = http.client.HTTPConnection(HOST, scene.port, timeout=20)
+        connection.request("HEAD", path)
+        head = connection.getresponse()
+        connection.close()
+
+        assert head.headers["Content-Type"] == kind
+        assert int(head.headers["Content-Length"]) == len(scene.ask(path)[1])
+        assert head.headers["Server"].strip() == "perago"  # and not which Python it is
+
+
+def test_a_health_answer_is_one_line(scene: Scene) -> None:
+    assert scene.ask("/livez")[1].endswith("}\n")
+
+
+def test_an_endpoint_that_was_closed_leaves_nothing_behind(page: Page) -> None:
+    with serve_http(HOST, 0, HealthBoard(FakeClock()), page) as endpoint:
+        pass
+
+    assert endpoint.socket.fileno() == -1
+    assert not [thread for thread in threading.enumerate() if thread.name == "perago-http"]
+
+
+def test_an_address_with_colons_is_not_looked_up_as_a_name() -> None:
+    with pytest.raises(EnvironmentUnfitError) as caught:
+        HttpEndpoint("2001:db8::1", 0, HealthBoard(FakeClock()))
+
+    assert not isinstance(caught.value.__cause__, socket.gaierror)
 
 
 def test_a_taken_port_is_one_clear_error(scene: Scene) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from perago.runtime.leases import (
+    LEASE_LOST,
     LeaseAction,
     LeaseState,
     decide_lease,
@@ -45,6 +48,24 @@ def test_the_overall_time_is_respected_whatever_the_lease_says() -> None:
     assert decide_lease(renewed, 130.0) is LeaseAction.TIME_OUT
 
 
+def test_the_overall_time_ends_an_attempt_no_sooner() -> None:
+    assert decide_lease(lease(timeout=30.0), 129.9) is LeaseAction.BEAT
+    assert decide_lease(lease(timeout=30.0), 130.0) is LeaseAction.TIME_OUT
+
+
+def test_a_lease_of_no_seconds_never_ends_and_is_kept_by_heartbeats() -> None:
+    endless = start_lease(
+        polled_at=100.0, lease_seconds=0.0, heartbeat_seconds=5.0, timeout_seconds=None
+    )
+
+    assert endless.next_beat == 105.0
+    assert decide_lease(endless, 1e9) is LeaseAction.BEAT
+    short = start_lease(
+        polled_at=100.0, lease_seconds=0.9, heartbeat_seconds=5.0, timeout_seconds=None
+    )
+    assert decide_lease(short, 100.9) is LeaseAction.GIVE_UP
+
+
 def test_a_long_heartbeat_is_shortened_so_that_a_failed_beat_costs_no_lease() -> None:
     assert lease(heartbeat=300.0).next_beat == 120.0
 
@@ -69,7 +90,7 @@ def test_next_due_is_the_earliest_of_all() -> None:
 def test_a_crash_loop_backs_off_to_a_bound() -> None:
     delays = [respawn_delay(deaths) for deaths in range(20)]
 
-    assert delays[1] == pytest.approx(0.1)
+    assert delays[:5] == pytest.approx([0.1, 0.1, 0.2, 0.4, 0.8])
     assert delays == sorted(delays)
     assert delays[-1] == 30.0
 
@@ -80,3 +101,25 @@ def test_no_beat_extends_the_overall_time() -> None:
     assert late.safe_until == 170.0
     assert lease(timeout=70.0).safe_until == 160.0
     assert lease().safe_until == 160.0
+
+
+@pytest.mark.parametrize(("seconds", "deadline"), [(0.0, math.inf), (-1.0, math.inf), (0.5, 100.5)])
+def test_a_lease_of_no_seconds_never_runs_out(seconds: float, deadline: float) -> None:
+    started = start_lease(
+        polled_at=100.0, lease_seconds=seconds, heartbeat_seconds=5.0, timeout_seconds=None
+    )
+    assert started.deadline == deadline
+
+
+def test_a_beat_that_is_under_way_is_not_due() -> None:
+    assert next_due(lease(), beats=False) == 160.0
+    assert next_due(lease(timeout=30.0), beats=False) == 130.0
+
+
+def test_what_was_never_dead_is_replaced_as_after_its_first_death() -> None:
+    assert respawn_delay(0) == respawn_delay(1) == 0.1
+    assert respawn_delay(2) == 0.2
+
+
+def test_a_deadline_that_is_lost_is_before_all_others() -> None:
+    assert LEASE_LOST == -1.0

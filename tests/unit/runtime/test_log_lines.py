@@ -10,8 +10,9 @@ from datetime import datetime
 
 import pytest
 
+from perago.domain.redaction import Redactor
 from perago.runtime.log_context import ATTEMPT_FIELDS, about, current_fields, process_is_about
-from perago.runtime.log_lines import MAX_LINE_BYTES, ConsoleLines, JsonLines, Redaction
+from perago.runtime.log_lines import MAX_LINE_BYTES, ConsoleLines, JsonLines
 from tests.unit.runtime.executions import an_execution
 
 
@@ -169,7 +170,7 @@ def test_the_end_of_a_long_traceback_is_kept() -> None:
 def test_secrets_are_not_shown(
     formatter: type[JsonLines | ConsoleLines], message: str, hidden: str
 ) -> None:
-    line = formatter(Redaction(["s3cr3t/+key", 'qu"o\\te', ""])).format(record(message))
+    line = formatter(Redactor(("s3cr3t/+key", 'qu"o\\te', ""))).format(record(message))
 
     shown = json.loads(line)["message"] if formatter is JsonLines else line
     assert hidden not in shown

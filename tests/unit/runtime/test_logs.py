@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from perago.domain.redaction import Redactor
 from perago.runtime.log_context import process_is_about
 from perago.runtime.logs import (
     LineHandler,
@@ -23,7 +24,7 @@ from perago.runtime.logs import (
 )
 from tests.unit.runtime.executions import an_execution
 
-JSON = LogStream(log_format="json", secrets=("hunter22",))
+JSON = LogStream(log_format="json", redactor=Redactor(("hunter22",)))
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +65,7 @@ def test_a_supervisors_line_is_on_its_standard_error(pipe: tuple[int, int]) -> N
 def test_what_an_executor_logs_is_in_both_places(
     pipe: tuple[int, int], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    set_up_executor_logging("INFO", JSON, descriptor=pipe[1])
+    set_up_executor_logging("INFO", JSON, descriptor=pipe[1], redactor=JSON.redactor)
     with process_is_about(an_execution()):
         logging.getLogger("my.module").info("from a body, hunter22")
         write_to_attempt_log("for people")
@@ -74,6 +75,26 @@ def test_what_an_executor_logs_is_in_both_places(
     in_file = capfd.readouterr().err
     assert "my.module: from a body, (not shown)" in in_file
     assert "for people" in in_file
+
+
+@pytest.mark.parametrize("is_executor", [False, True], ids=["worker", "executor"])
+def test_what_libraries_say_of_each_request_is_not_told(
+    pipe: tuple[int, int], is_executor: bool
+) -> None:
+    libraries = [logging.getLogger(name) for name in ("py4j", "httpx", "httpcore", "urllib3")]
+    for library in libraries:
+        library.setLevel(logging.NOTSET)
+
+    if is_executor:
+        set_up_executor_logging("DEBUG", JSON, descriptor=pipe[1])
+    else:
+        set_up_worker_logging("DEBUG", JSON, descriptor=pipe[1])
+    for library in libraries:
+        library.info("GET /")
+    logging.getLogger("py4j").error("the gateway is gone")
+    logging.getLogger("httpx").warning("worth a line")
+
+    assert [line["message"] for line in lines(pipe[0])] == ["worth a line"]
 
 
 def test_without_a_stream_the_workers_standard_error_is_let_go(pipe: tuple[int, int]) -> None:

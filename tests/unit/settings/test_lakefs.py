@@ -167,6 +167,64 @@ def test_credentials_of_lakectl_go_to_no_other_server(home: Path, lakectl: dict[
     assert access(found) == ("http://elsewhere.example.com", None, None)
 
 
+UNBOUND = {
+    "LAKECTL_CREDENTIALS_ACCESS_KEY_ID": "unbound key",
+    "LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY": "unbound secret",
+}
+UNBOUND_FILE = FILE.partition("credentials")[1] + FILE.partition("credentials")[2]
+PROJECT_S = "lakefs_endpoint = 'http://elsewhere.example.com'"
+
+
+@pytest.mark.parametrize(
+    ("variables", "file", "source"),
+    [
+        (UNBOUND, "", "LAKECTL_CREDENTIALS_ACCESS_KEY_ID and LAKECTL_CREDENTIALS_SECRET_"),
+        ({}, UNBOUND_FILE, "~/.lakectl.yaml"),
+        (UNBOUND, FILE, "LAKECTL_CREDENTIALS_ACCESS_KEY_ID"),
+    ],
+)
+def test_keys_that_name_no_server_go_to_none_that_a_project_names(
+    home: Path, variables: dict[str, str], file: str, source: str
+) -> None:
+    (home / ".lakectl.yaml").write_text(file)
+
+    with pytest.raises(SettingsError) as caught:
+        resolve(home, variables, project=PROJECT_S)
+
+    assert "that perago.toml names" in caught.value.message
+    assert source in caught.value.message
+    assert "set LAKECTL_SERVER_ENDPOINT_URL" in str(caught.value.hint)
+    assert "unbound" not in str(caught.value)
+
+
+def test_nor_to_one_that_pyproject_names(home: Path) -> None:
+    (home / "pyproject.toml").write_text(f"[tool.perago]\n{PROJECT_S}\n")
+
+    with pytest.raises(SettingsError, match=r"the one that pyproject\.toml \[tool.perago\] names"):
+        resolve_settings(environment={"HOME": str(home), **UNBOUND}, directory=home)
+
+
+def test_whoever_owns_the_keys_can_say_what_they_are_for(home: Path) -> None:
+    named = {"LAKECTL_SERVER_ENDPOINT_URL": "http://elsewhere.example.com/api/v1"}
+    of_perago = {
+        "PERAGO_LAKEFS_ACCESS_KEY_ID": "our key",
+        "PERAGO_LAKEFS_SECRET_ACCESS_KEY": "our secret",
+    }
+
+    bound = resolve(home, UNBOUND, named, project=PROJECT_S)
+    given = resolve(home, UNBOUND, of_perago, project=PROJECT_S)
+
+    assert access(bound) == ("http://elsewhere.example.com", "unbound key", "unbound secret")
+    assert access(given) == ("http://elsewhere.example.com", "our key", "our secret")
+
+
+def test_the_keys_of_lakectl_s_file_do_not_go_where_its_variables_point(home: Path) -> None:
+    (home / ".lakectl.yaml").write_text(FILE)
+    elsewhere = {"LAKECTL_SERVER_ENDPOINT_URL": "http://variable:8000", "PERAGO_STORE": "lakefs"}
+
+    assert access(resolve(home, elsewhere)) == ("http://variable:8000", None, None)
+
+
 def test_credentials_beside_an_endpoint_nobody_can_read_are_not_used(home: Path) -> None:
     (home / ".lakectl.yaml").write_text(FILE.replace("http://file:8000", "file:8000"))
 

@@ -79,6 +79,27 @@ def test_the_key_of_one_server_is_not_sent_to_another(tmp_path: Path) -> None:
     assert (settings.conductor_auth_key, settings.conductor_auth_secret) == (None, None)
 
 
+def test_a_key_that_names_no_server_goes_to_none_that_a_project_names(tmp_path: Path) -> None:
+    keys = {"CONDUCTOR_AUTH_KEY": "who", "CONDUCTOR_AUTH_SECRET": "not told"}
+    (tmp_path / "perago.toml").write_text("conductor_url = 'http://other.example.com/api'")
+
+    with pytest.raises(SettingsError, match=r"that perago\.toml names") as caught:
+        resolve_settings(environment=keys, directory=tmp_path)
+    bound = resolve_settings(
+        environment=keys | {"CONDUCTOR_SERVER_URL": "http://other.example.com"}, directory=tmp_path
+    ).settings
+    own = {f"PERAGO_{name}": value for name, value in keys.items()}
+    given = resolve_settings(environment=keys | own, directory=tmp_path).settings
+
+    assert "not told" not in str(caught.value)
+    assert "set CONDUCTOR_SERVER_URL to it" in str(caught.value.hint)
+    for settings in (bound, given):
+        assert (settings.conductor_auth_key, settings.conductor_url) == (
+            "who",
+            "http://other.example.com",
+        )
+
+
 def test_an_empty_variable_is_an_unset_one(tmp_path: Path) -> None:
     assert resolve(tmp_path, PERAGO_BRANCH="").settings.branch == "main"
 
@@ -161,7 +182,8 @@ def test_settings_are_frozen_and_described() -> None:
 
 
 def test_what_is_shown_of_the_settings_holds_no_secret(tmp_path: Path) -> None:
-    conf = '{"spark.hadoop.fs.s3a.secret.key": "hunter2", "fs.s3a.access.key": "AKIA", "ui": "on"}'
+    conf = '{"spark.hadoop.fs.s3a.secret.key": "hunter2", "fs.s3a.access.key": "AKIA",'
+    conf += '"spark.executor.extraJavaOptions": "-Dpassword=hunter2", "spark.ui.port": 4040}'
 
     shown = resolve(tmp_path, PERAGO_SPARK_CONF=conf).settings.shown()
 
@@ -170,5 +192,6 @@ def test_what_is_shown_of_the_settings_holds_no_secret(tmp_path: Path) -> None:
     assert shown["spark_conf"] == {
         "spark.hadoop.fs.s3a.secret.key": "(not shown)",
         "fs.s3a.access.key": "(not shown)",
-        "ui": "on",
+        "spark.executor.extraJavaOptions": "(not shown)",
+        "spark.ui.port": "4040",
     }

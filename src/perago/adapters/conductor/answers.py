@@ -6,7 +6,7 @@ quotes a credential: they hold the server's own words and what was asked, nothin
 
 from __future__ import annotations
 
-import json
+import re
 import ssl
 from dataclasses import dataclass
 
@@ -21,8 +21,12 @@ from perago.domain.errors import (
     OrchestratorUnavailableError,
     PeragoError,
 )
+from perago.domain.json_limits import read_json
+from perago.domain.outcome import JsonObject, JsonValue
 
 _SHOWN = 500
+_UNSERVED = ("No static resource", "No endpoint", "No handler")
+"""How Spring's words for a path without a handler begin."""
 _CHECK_URL = "check that the server runs and PERAGO_CONDUCTOR_URL is right; then try again"
 
 
@@ -30,13 +34,17 @@ _CHECK_URL = "check that the server runs and PERAGO_CONDUCTOR_URL is right; then
 class Asked:
     """What a call is for, in the words of an error.
 
-    `missing` says what a 404 means here. `is_definition` says that a 400 is about a definition.
+    `names` are the ids and names that it asks for, one of which a server quotes when it has no such
+    thing; `missing` says so in our words. `may_be_unserved` says that a server may do without the
+    path itself. `is_definition` says that a 400 is about a definition.
     `changes` says that the call may have had an effect although no answer came. `server` is where
     it was sent.
     """
 
     what: str
-    missing: str
+    missing: str = "there is no such thing"
+    names: tuple[str, ...] = ()
+    may_be_unserved: bool = False
     is_definition: bool = False
     changes: bool = False
     server: str = "the server"
@@ -55,9 +63,19 @@ def explain_status(
             )
         case 401 | 403:
             return _denied(status, said, asked)
-        case 404:
+        case 404 if _says_missing(body, asked):
             return NotFoundInOrchestratorError(
                 asked.missing, hint="look it up among what the server has; see PERAGO_CONDUCTOR_URL"
+            )
+        case 404 if asked.names or asked.may_be_unserved:
+            # An ingress without a route, or a server that is being replaced: what was asked for
+            # may well be there, and whoever believes that it is gone drops work.
+            return _may_pass(asked, f"it answered 404, not as a Conductor server: {said}", None)
+        case 404:
+            # Nothing can be lost by believing it, and a wrong address should be told at once.
+            return OrchestratorError(
+                f"could not {asked.what}: {asked.server} does not serve that path (404): {said}",
+                hint=_CHECK_URL,
             )
         case 413:
             return OrchestratorError(
@@ -138,19 +156,50 @@ def _may_pass(asked: Asked, reason: str, retry_after: str | None) -> TransientEr
     return TransientError(error, RetryAfter(_seconds(retry_after)))
 
 
+def _says_missing(body: bytes, asked: Asked) -> bool:
+    """Whether Conductor itself says that it has none of what was asked for.
+
+    Its answer is `{"status": 404, "message": "No such workflow found by id: …", …}`. Spring's for a
+    path that is not served has the same shape, and quotes the path with the id in it.
+    """
+    found = _json_object(body)
+    message = found.get("message")
+    if found.get("status") != 404 or not isinstance(message, str):
+        return False
+    if message.startswith(_UNSERVED):
+        return asked.may_be_unserved
+    return any(_quotes(message, name) for name in asked.names)
+
+
+def _quotes(message: str, name: str) -> bool:
+    """Whether a name is in a message as a word of its own, neither cut out of one nor of a path."""
+    pattern = rf"(?<![\w./-]){re.escape(name)}(?!\.?[\w/-])"
+    return bool(name) and re.search(pattern, message) is not None
+
+
+def quote_words(said: JsonValue) -> str:
+    """What a server says where a text is expected, whatever it is."""
+    if not isinstance(said, str):
+        return f"({type(said).__name__})"  # printing it might not end
+    return said.encode("utf-8", "backslashreplace").decode()
+
+
+def _json_object(body: bytes) -> JsonObject:
+    try:
+        found = read_json(body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def _message(body: bytes) -> str:
     """The server's words: its JSON message with what its validation found, or the beginning."""
-    try:
-        found = json.loads(body)
-    except ValueError:
-        found = None
-    text = body.decode("utf-8", "replace")
-    if isinstance(found, dict):
-        text = str(found.get("message", text))
-        details = found.get("validationErrors")
-        if isinstance(details, list):
-            told = [str(one.get("message")) for one in details if isinstance(one, dict)]
-            text = "; ".join(told) or text
+    found = _json_object(body)
+    text = quote_words(found["message"]) if "message" in found else body.decode("utf-8", "replace")
+    details = found.get("validationErrors")
+    if isinstance(details, list):
+        told = [quote_words(one.get("message")) for one in details if isinstance(one, dict)]
+        text = "; ".join(told) or text
     return " ".join(text.split())[:_SHOWN] or "nothing"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from perago.adapters.conductor.answers import Asked, explain_nonsense
 from perago.adapters.conductor.connection import ConductorConnection
 from perago.adapters.conductor.wire import Query, Wire, parse_json
@@ -47,6 +49,21 @@ class ConductorApi:
         """The same, posted while a lease runs."""
         self._brief.retry(lambda: self._wire.send("POST", path, asked, body=body))
 
+    def look_and_change_briefly(
+        self, look_path: str, path: str, asked: Asked, decide: Callable[[JsonObject], bytes | None]
+    ) -> None:
+        """Read an object, and post what is made of it, if anything is; again from the beginning
+        when either fails in a way that may pass.
+        """
+
+        def look_and_change() -> None:
+            data = self._wire.send("GET", look_path, asked)
+            body = decide(as_object(parse_json(data, asked), asked))
+            if body is not None:
+                self._wire.send("POST", path, asked, body=body)
+
+        self._brief.retry(look_and_change)
+
     def post_once(
         self, path: str, asked: Asked, body: bytes, *, content_type: str = "application/json"
     ) -> bytes:
@@ -55,12 +72,11 @@ class ConductorApi:
             lambda: self._wire.send("POST", path, asked, body=body, content_type=content_type)
         )
 
-    def take(self, path: str, asked: Asked, *, query: Query, wait_seconds: float) -> JsonValue:
+    def take(self, path: str, asked: Asked, *, query: Query, wait_seconds: float) -> bytes:
         """Get what the server then counts as given: never asked for again."""
-        data = once(
+        return once(
             lambda: self._wire.send("GET", path, asked, query=query, wait_seconds=wait_seconds)
         )
-        return parse_json(data, asked)
 
     def close(self) -> None:
         """Give the connections back."""

@@ -12,12 +12,19 @@ import ssl
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPMessage, HTTPSConnection
+from http.client import HTTPConnection, HTTPMessage, HTTPResponse, HTTPSConnection
 from pathlib import Path
+
+MOST_BYTES = 256 * 1024 * 1024
+"""Of one answer: an instance of many steps, each with payloads of the size that a server keeps."""
 
 
 class NotConnectedError(Exception):
     """The connection was never made, so the server did nothing; its cause says why."""
+
+
+class AnswerTooLargeError(Exception):
+    """The answer is larger than anything that is asked for here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +40,16 @@ class HttpConnections:
     """As many connections as are used at a time; safe to use from many threads."""
 
     def __init__(
-        self, host: str, port: int | None, *, tls: bool, ca_file: Path | None, most_idle: int
+        self,
+        host: str,
+        port: int | None,
+        *,
+        tls: bool,
+        ca_file: Path | None,
+        most_idle: int,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
+        self._most_bytes = most_bytes
         self._host = host
         self._port = port
         self._tls = ssl.create_default_context() if tls else None
@@ -62,12 +77,25 @@ class HttpConnections:
             connection.sock.settimeout(read_seconds)
             connection.request(method, target, body, dict(headers))
             found = connection.getresponse()
-            answer = HttpAnswer(found.status, found.headers, found.read())
+            answer = HttpAnswer(found.status, found.headers, self._read(found))
         except BaseException:
             connection.close()
             raise
         self._give_back(connection)
         return answer
+
+    def _read(self, found: HTTPResponse) -> bytes:
+        # Only what has no length is read up to a number of bytes: there, being cut off is an error
+        # still, while of a known length the library would take what there is.
+        if found.length is None:
+            data = found.read(self._most_bytes + 1)
+        elif found.length <= self._most_bytes:
+            return found.read()
+        else:
+            data = b""
+        if found.length is not None or len(data) > self._most_bytes:
+            raise AnswerTooLargeError(f"it has over {self._most_bytes:,} bytes")
+        return data
 
     def close(self) -> None:
         """Close those that nobody uses."""

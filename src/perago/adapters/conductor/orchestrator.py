@@ -7,16 +7,17 @@ What is relied on of Conductor's behaviour is in ADR 0009.
 
 from __future__ import annotations
 
-import json
+import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from types import TracebackType
 from typing import Self
-from urllib.parse import quote
 
 from perago.adapters.conductor.answers import Asked, explain_nonsense
 from perago.adapters.conductor.api import ConductorApi, as_object, as_objects
 from perago.adapters.conductor.connection import ConductorConnection
+from perago.adapters.conductor.definitions import Definitions
 from perago.adapters.conductor.polling import Polling
 from perago.adapters.conductor.records import Record, build_snapshot, build_workflow_state
 from perago.adapters.conductor.updates import (
@@ -25,17 +26,25 @@ from perago.adapters.conductor.updates import (
     build_report,
     encode_json,
 )
-from perago.adapters.conductor.wire import Query
+from perago.adapters.conductor.wire import Query, quote_path
 from perago.domain.attempt import Attempt, AttemptSnapshot, decide_staleness
 from perago.domain.errors import (
-    InvalidDefinitionError,
     NotFoundInOrchestratorError,
     OrchestratorError,
     OrchestratorUnavailableError,
 )
 from perago.domain.ids import TaskId, WorkerId, WorkflowId
-from perago.domain.outcome import JsonObject, JsonValue, Outcome
+from perago.domain.outcome import JsonObject, Outcome
+from perago.domain.reports import (
+    AlreadyReported,
+    ReportDecision,
+    SendReport,
+    StaleReport,
+    decide_report,
+)
 from perago.domain.workflow import LogLine, PolledTask, WorkflowState
+
+_log = logging.getLogger(__name__)
 
 MAX_OUTPUT_BYTES = 3072 * 1024
 """Above it a server with default settings moves the output out of the task into another store, and
@@ -43,6 +52,7 @@ readers of the task find it empty."""
 _PAGE = 100
 _UNFINISHED = "status IN (RUNNING,PAUSED)"
 _KEPT_OWNERS = 4096
+_DEEPEST_SUB_WORKFLOW = 100
 
 
 class ConductorOrchestrator:
@@ -53,10 +63,13 @@ class ConductorOrchestrator:
     ) -> None:
         """`max_output_bytes` is the server's threshold for the payload of a task's output."""
         self._api = ConductorApi(connection)
+        self._definitions = Definitions(self._api)
         self._polling = Polling(self._api)
         self._max_output_bytes = max_output_bytes
         # Which instance a task belongs to never changes; all else of a task is read afresh.
         self._owner_of = lru_cache(maxsize=_KEPT_OWNERS)(self._read_owner)
+        # Neither does what an instance is a sub-workflow of.
+        self._parent_of = lru_cache(maxsize=_KEPT_OWNERS)(self._read_parent)
 
     def __enter__(self) -> Self:
         return self
@@ -78,37 +91,27 @@ class ConductorOrchestrator:
         return self._max_output_bytes
 
     def register_task(self, definition: JsonObject) -> None:
-        asked = _asked_to_register("task", definition)
-        body = encode_json([definition], asked.what)
-        self._api.change("POST", "/metadata/taskdefs", asked, body=body)
+        self._definitions.register_task(definition)
 
     def register_workflow(self, definition: JsonObject) -> None:
-        asked = _asked_to_register("workflow", definition)
-        body = encode_json([definition], asked.what)
-        answer = self._api.change("PUT", "/metadata/workflow", asked, body=body)
-        # One that the server could not store is answered with 200 too.
-        refused = Record(_object_of(answer, asked), asked).object("bulkErrorResults")
-        if refused:
-            said = "; ".join(str(reason) for reason in refused.values())
-            raise InvalidDefinitionError(
-                f"could not {asked.what}: the server said: {said}",
-                hint="change the declaration that it was made from, then register again",
-            )
+        self._definitions.register_workflow(definition)
 
     def find_task_definition(self, name: str) -> JsonObject | None:
-        asked = Asked(what=f"read the definition of task {name!r}", missing="no such task")
-        return self._find(f"/metadata/taskdefs/{quote(name, safe='')}", asked, {})
+        return self._definitions.find_task(name)
 
     def find_workflow_definition(self, name: str, version: int | None = None) -> JsonObject | None:
-        asked = Asked(what=f"read the definition of workflow {name!r}", missing="no such workflow")
-        query = {"version": version} if version is not None else {}
-        return self._find(f"/metadata/workflow/{quote(name, safe='')}", asked, query)
+        return self._definitions.find_workflow(name, version)
 
     def start_workflow(
         self, name: str, *, workflow_input: JsonObject, version: int | None = None
     ) -> WorkflowId:
         which = f"workflow {name!r}" + (f" version {version}" if version is not None else "")
-        asked = Asked(what=f"start {which}", missing=f"{which} is not registered", changes=True)
+        asked = Asked(
+            what=f"start {which}",
+            missing=f"{which} is not registered",
+            names=(name,),
+            changes=True,
+        )
         request: JsonObject = {"name": name, "input": workflow_input}
         if version is not None:
             request["version"] = version
@@ -126,43 +129,52 @@ class ConductorOrchestrator:
 
     def snapshot(self, task_id: TaskId) -> AttemptSnapshot:
         asked = _asked_of_task("look at", task_id)
-        workflow = self._api.read_briefly(_workflow_path(self._owner_of(task_id)), asked)
-        found = build_snapshot(workflow, task_id, asked)
-        if found is None:
-            raise NotFoundInOrchestratorError(asked.missing, hint=_LOOK_UP)
-        return found
+        owner = self._owner_of(task_id)
+        workflow = self._api.read_briefly(_workflow_path(owner), replace(asked, names=(owner,)))
+        return _require_snapshot(workflow, task_id, asked)
 
     def heartbeat(self, attempt: Attempt) -> None:
-        asked = _asked_of_task("keep the lease of", attempt.task_id)
+        asked = _asked_of_task("keep the lease of", attempt.task_id, attempt.workflow_id)
         self._api.change_briefly("/tasks", asked, build_heartbeat(attempt))
 
     def hand_back(self, attempt: Attempt) -> None:
         # The server would take it from whoever holds it. It has no conditional update, so between
         # this look and the update another could in theory poll it: only after our lease ran out.
         if decide_staleness(attempt, self.snapshot(attempt.task_id)) is None:
-            asked = _asked_of_task("hand back", attempt.task_id)
+            asked = _asked_of_task("hand back", attempt.task_id, attempt.workflow_id)
             self._api.change_briefly("/tasks", asked, build_hand_back(attempt))
 
-    def report(self, attempt: Attempt, outcome: Outcome) -> None:
+    def report(self, attempt: Attempt, outcome: Outcome) -> str | None:
+        # The server takes any report, also a stale one, and lets it end a healthy attempt.
         body = build_report(attempt, outcome, max_output_bytes=self._max_output_bytes)
-        asked = _asked_of_task("report the end of", attempt.task_id)
-        self._api.change_briefly("/tasks", asked, body)
+        asked = _asked_of_task("report the end of", attempt.task_id, attempt.workflow_id)
+        decision: ReportDecision = AlreadyReported()
+
+        def decide(workflow: JsonObject) -> bytes | None:
+            nonlocal decision
+            snapshot = _require_snapshot(workflow, attempt.task_id, asked)
+            decision = decide_report(attempt, snapshot, outcome)
+            return body if isinstance(decision, SendReport) else None
+
+        path = _workflow_path(attempt.workflow_id)
+        self._api.look_and_change_briefly(path, "/tasks", asked, decide)
+        return decision.reason if isinstance(decision, StaleReport) else None
 
     def append_log(self, task_id: TaskId, text: str) -> None:
         asked = _asked_of_task("write to the log of", task_id)
-        path = f"/tasks/{quote(task_id, safe='')}/log"
+        path = f"/tasks/{quote_path(task_id)}/log"
         body = text.encode("utf-8", "backslashreplace") or b" "
         self._api.post_once(path, asked, body, content_type="text/plain; charset=utf-8")
 
     def read_log(self, task_id: TaskId) -> list[LogLine]:
         asked = _asked_of_task("read the log of", task_id)
-        found = self._api.read(f"/tasks/{quote(task_id, safe='')}/log", asked)
+        found = self._api.read(f"/tasks/{quote_path(task_id)}/log", asked)
         lines = []
         for line in as_objects(found or [], asked):
             record = Record(line, asked)
-            at, text = record.moment("createdTime"), record.text("log")
+            at = record.moment("createdTime")
             if at is not None:
-                lines.append(LogLine(at=at, text=text))
+                lines.append(LogLine(at=at, text=record.optional_text("log") or ""))
         return sorted(lines, key=lambda line: line.at)
 
     def workflow(self, workflow_id: WorkflowId) -> WorkflowState:
@@ -170,19 +182,42 @@ class ConductorOrchestrator:
         found = self._api.read(_workflow_path(workflow_id), asked)
         return build_workflow_state(as_object(found, asked), asked)
 
+    def find_root(self, workflow_id: WorkflowId) -> WorkflowId:
+        # The server names the parent only, on the instance, and nothing of it on a polled task.
+        found = workflow_id
+        for _ in range(_DEEPEST_SUB_WORKFLOW):
+            parent = self._parent_of(found)
+            if parent is None:
+                return found
+            found = parent
+        raise OrchestratorError(
+            f"workflow {workflow_id} is over {_DEEPEST_SUB_WORKFLOW} sub-workflows deep",
+            hint="look for a workflow that starts itself",
+        )
+
     def workflows(self, *, limit: int = 50, name: str | None = None) -> list[WorkflowState]:
         # The search shows no tasks.
-        return [self.workflow(one) for one in self.workflow_ids(limit=limit, name=name)]
+        found = []
+        for one in self.workflow_ids(limit=limit, name=name):
+            try:
+                found.append(self.workflow(one))
+            except OrchestratorError as error:
+                if type(error) is not OrchestratorError:
+                    raise
+                # What cannot be read of one instance hides no other.
+                _log.warning("a workflow instance is left out: %s", error.message)
+        return found
 
     def workflow_ids(
         self, *, limit: int, unfinished: bool = False, name: str | None = None
     ) -> list[WorkflowId]:
-        asked = Asked(what="list the workflows", missing="this server has no search")
+        asked = Asked(what="list the workflows")
         conditions = [_UNFINISHED] if unfinished else []
         if name is not None:
             conditions.append(f"workflowType IN ({name})")
         wanted: Query = {"query": " AND ".join(conditions)} if conditions else {}
         newest: list[WorkflowId] = []
+        seen: set[WorkflowId] = set()
         while len(newest) < limit:
             size = min(_PAGE, limit - len(newest))
             query: Query = {
@@ -194,7 +229,12 @@ class ConductorOrchestrator:
             }
             found = as_object(self._api.read("/workflow/search", asked, query=query), asked)
             page = Record(found, asked).objects("results")
-            newest += [WorkflowId(Record(one, asked).text("workflowId")) for one in page]
+            ids = [WorkflowId(Record(one, asked).text("workflowId")) for one in page]
+            # A page of none but known ones: a server that always answers the first.
+            if seen.issuperset(ids):
+                break
+            seen.update(ids)
+            newest += ids
             if len(page) < size:
                 break
         return newest
@@ -210,45 +250,40 @@ class ConductorOrchestrator:
             if not self.workflow(workflow_id).status.is_terminal:
                 raise
 
-    def _find(self, path: str, asked: Asked, query: dict[str, int]) -> JsonObject | None:
-        try:
-            return as_object(self._api.read(path, asked, query=query), asked)
-        except NotFoundInOrchestratorError:
-            return None
+    def _read_parent(self, workflow_id: WorkflowId) -> WorkflowId | None:
+        asked = _asked_of_workflow("look at", workflow_id)
+        path, query = _workflow_path(workflow_id), {"includeTasks": "false"}
+        found = as_object(self._api.read(path, asked, query=query), asked)
+        parent = Record(found, asked).optional_text("parentWorkflowId")
+        return WorkflowId(parent) if parent is not None else None
 
     def _read_owner(self, task_id: TaskId) -> WorkflowId:
         asked = _asked_of_task("look at", task_id)
-        found = self._api.read_briefly(f"/tasks/{quote(task_id, safe='')}", asked)
+        found = self._api.read_briefly(f"/tasks/{quote_path(task_id)}", asked)
         return WorkflowId(Record(found, asked).text("workflowInstanceId"))
 
 
 _LOOK_UP = "look up its id in its workflow instance"
 
 
+def _require_snapshot(workflow: JsonObject, task_id: TaskId, asked: Asked) -> AttemptSnapshot:
+    found = build_snapshot(workflow, task_id, asked)
+    if found is None:
+        raise NotFoundInOrchestratorError(asked.missing, hint=_LOOK_UP)
+    return found
+
+
 def _workflow_path(workflow_id: WorkflowId) -> str:
-    return f"/workflow/{quote(workflow_id, safe='')}"
+    return f"/workflow/{quote_path(workflow_id)}"
 
 
-def _asked_of_task(verb: str, task_id: TaskId) -> Asked:
-    return Asked(what=f"{verb} task {task_id}", missing=f"there is no task {task_id!r}")
+def _asked_of_task(verb: str, task_id: TaskId, workflow_id: WorkflowId | None = None) -> Asked:
+    names = (task_id,) if workflow_id is None else (task_id, workflow_id)
+    return Asked(
+        what=f"{verb} task {task_id}", missing=f"there is no task {task_id!r}", names=names
+    )
 
 
 def _asked_of_workflow(verb: str, workflow_id: WorkflowId) -> Asked:
     missing = f"there is no workflow instance {workflow_id!r}"
-    return Asked(what=f"{verb} workflow {workflow_id}", missing=missing)
-
-
-def _asked_to_register(kind: str, definition: JsonObject) -> Asked:
-    return Asked(
-        what=f"register {kind} {definition.get('name')!r}",
-        missing="this server takes no definitions",
-        is_definition=True,
-    )
-
-
-def _object_of(answer: bytes, asked: Asked) -> JsonObject:
-    try:
-        found: JsonValue = json.loads(answer or b"{}")
-    except ValueError:
-        raise explain_nonsense(asked, "no JSON") from None
-    return as_object(found, asked)
+    return Asked(what=f"{verb} workflow {workflow_id}", missing=missing, names=(workflow_id,))

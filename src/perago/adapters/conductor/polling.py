@@ -10,12 +10,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
-from urllib.parse import quote
 
 from perago.adapters.conductor.answers import Asked
-from perago.adapters.conductor.api import ConductorApi, as_objects
-from perago.adapters.conductor.records import build_polled_task
-from perago.adapters.conductor.wire import Query
+from perago.adapters.conductor.api import ConductorApi
+from perago.adapters.conductor.polled_tasks import read_polled_tasks
+from perago.adapters.conductor.wire import Query, quote_path
 from perago.adapters.localfs.clock import SystemClock
 from perago.domain.errors import OrchestratorError
 from perago.domain.ids import WorkerId
@@ -80,10 +79,8 @@ class Polling:
     def _ask(
         self, name: str, worker_id: WorkerId, count: int, wait_seconds: float
     ) -> list[PolledTask]:
-        asked = Asked(
-            what=f"poll for task {name!r}", missing="this server has no polling", changes=True
-        )
+        asked = Asked(what=f"poll for task {name!r}", changes=True)
         query: Query = {"workerid": worker_id, "count": count, "timeout": int(wait_seconds * 1000)}
-        path = f"/tasks/poll/batch/{quote(name, safe='')}"
-        found = self._api.take(path, asked, query=query, wait_seconds=wait_seconds)
-        return [build_polled_task(task, asked) for task in as_objects(found or [], asked)]
+        path = f"/tasks/poll/batch/{quote_path(name)}"
+        answer = self._api.take(path, asked, query=query, wait_seconds=wait_seconds)
+        return read_polled_tasks(answer, asked)

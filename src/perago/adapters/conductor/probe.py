@@ -108,9 +108,7 @@ class _ServerCheck:
 
     def _ask(self) -> _Answer:
         connection = self._connection
-        asked = Asked(
-            what="reach the server", missing="no version", server=connection.url.rstrip("/")
-        )
+        asked = Asked(what="reach the server", server=connection.url.rstrip("/"))
         parts = urlsplit(connection.api_url)
         server = HttpConnections(
             parts.hostname or "",

@@ -5,46 +5,97 @@ Invariant: what cannot be read is an error, never a guess; the fence is built on
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from perago.adapters.conductor.answers import Asked, explain_nonsense
 from perago.adapters.conductor.api import as_object, as_objects
 from perago.domain.attempt import Attempt, AttemptSnapshot, AttemptStatus
+from perago.domain.errors import OrchestratorError
 from perago.domain.ids import TaskId, WorkerId, WorkflowId
-from perago.domain.outcome import JsonObject, JsonValue
-from perago.domain.workflow import PolledTask, TaskState, WorkflowState, WorkflowStatus
+from perago.domain.json_limits import (
+    MAX_NAME_CHARACTERS,
+    build_unreadable,
+    explain_unusable_json,
+)
+from perago.domain.outcome import JsonObject
+from perago.domain.workflow import TaskState, WorkflowState, WorkflowStatus
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LONGEST_PATH = 200
+_BEYOND_LONG = 2**63
 
 
 class Record:
-    """One JSON object of the server, read field by field."""
+    """One JSON object of the server, read field by field; each raises where it cannot be right."""
 
     def __init__(self, fields: JsonObject, asked: Asked) -> None:
         self._fields = fields
         self._asked = asked
 
     def text(self, name: str) -> str:
-        """A text that must be there."""
+        """A name or an id, which must be there."""
         found = self._fields.get(name)
         if not isinstance(found, str) or not found:
-            raise explain_nonsense(self._asked, f"no {name}")
+            raise self._nonsense(f"no {name}")
+        if len(found) > MAX_NAME_CHARACTERS or explain_unusable_json(found) is not None:
+            raise self._nonsense(f"{name} is no name")
         return found
 
     def optional_text(self, name: str) -> str | None:
         """A text, or None where there is none."""
         found = self._fields.get(name)
-        return found if isinstance(found, str) and found else None
+        if found is not None and not isinstance(found, str):
+            raise self._nonsense(f"{name} is no text")
+        # It is going to be shown.
+        return found.encode("utf-8", "backslashreplace").decode() if found else None
 
     def number(self, name: str) -> int:
         """A whole number that must be there."""
-        found = self._fields.get(name)
-        if not isinstance(found, int):
-            raise explain_nonsense(self._asked, f"no {name}")
+        found = self.optional_number(name)
+        if found is None:
+            raise self._nonsense(f"no {name}")
         return found
 
-    def object(self, name: str) -> JsonObject:
-        """An object; empty where there is none."""
+    def optional_number(self, name: str) -> int | None:
+        """A whole number of 64 bits, or None where there is none."""
         found = self._fields.get(name)
-        return found if isinstance(found, dict) else {}
+        if found is None:
+            return None
+        # True is an int to Python.
+        if not isinstance(found, int) or isinstance(found, bool) or abs(found) >= _BEYOND_LONG:
+            raise self._nonsense(f"{name} is no whole number that a server has")
+        return found
+
+    def flag(self, name: str) -> bool:
+        """True or false; false where there is none."""
+        found = self._fields.get(name)
+        if found is not None and not isinstance(found, bool):
+            raise self._nonsense(f"{name} is neither true nor false")
+        return bool(found)
+
+    def part(self, name: str) -> Record:
+        """An object inside; empty where there is none."""
+        found = self._fields.get(name)
+        return Record({} if found is None else as_object(found, self._asked), self._asked)
+
+    def __bool__(self) -> bool:
+        return bool(self._fields)
+
+    def payload(self, name: str, stored_as: str) -> JsonObject:
+        """An input or an output; where it cannot be used, an object that says so in its place."""
+        path = self.optional_text(stored_as)
+        if path is not None:
+            return build_unreadable(
+                f"it is over the size that the server keeps with a task, and is in the server's "
+                f"external storage ({stored_as} {path[:_LONGEST_PATH]}), which is not read"
+            )
+        found = self._fields.get(name)
+        if found is None:
+            return {}
+        problem = explain_unusable_json(found)
+        if problem is None and not isinstance(found, dict):
+            problem = "it is no object"
+        return build_unreadable(problem) if problem is not None else as_object(found, self._asked)
 
     def objects(self, name: str) -> list[JsonObject]:
         """A list of objects that must be there."""
@@ -52,29 +103,35 @@ class Record:
 
     def moment(self, name: str) -> datetime | None:
         """A moment in milliseconds; Conductor writes 0 for never."""
-        found = self._fields.get(name)
-        if not isinstance(found, int) or found <= 0:
+        found = self.optional_number(name)
+        if found is None or found <= 0:
             return None
-        return datetime.fromtimestamp(found / 1000, UTC)
+        try:
+            return _EPOCH + timedelta(milliseconds=found)
+        except OverflowError:
+            raise self._nonsense(f"{name} is after the year 9999") from None
 
     def attempt_status(self) -> AttemptStatus:
         """A task's status."""
         try:
             return AttemptStatus(self.text("status"))
         except ValueError as error:
-            raise explain_nonsense(self._asked, str(error)) from None
+            raise self._nonsense(str(error)) from None
 
     def workflow_status(self) -> WorkflowStatus:
         """An instance's status."""
         try:
             return WorkflowStatus(self.text("status"))
         except ValueError as error:
-            raise explain_nonsense(self._asked, str(error)) from None
+            raise self._nonsense(str(error)) from None
+
+    def _nonsense(self, reason: str) -> OrchestratorError:
+        return explain_nonsense(self._asked, reason)
 
 
 def build_attempt(record: Record) -> Attempt:
     """Who a task is."""
-    worker = record.optional_text("workerId")
+    worker, retried = record.optional_text("workerId"), record.optional_text("retriedTaskId")
     return Attempt(
         workflow_id=WorkflowId(record.text("workflowInstanceId")),
         task_id=TaskId(record.text("taskId")),
@@ -85,34 +142,9 @@ def build_attempt(record: Record) -> Attempt:
         iteration=record.number("iteration"),
         worker_id=WorkerId(worker) if worker is not None else None,
         poll_count=record.number("pollCount"),
+        scheduled_time=record.optional_number("scheduledTime"),
+        retried_task_id=TaskId(retried) if retried is not None else None,
     )
-
-
-def build_polled_task(found: JsonObject, asked: Asked) -> PolledTask:
-    """What a poll handed out."""
-    record = Record(found, asked)
-    definition = record.object("taskDefinition") or Record(
-        record.object("workflowTask"), asked
-    ).object("taskDefinition")
-    return PolledTask(
-        attempt=build_attempt(record),
-        input=record.object("inputData"),
-        lease_seconds=float(record.number("responseTimeoutSeconds")),
-        timeout_seconds=_seconds_left(record, definition),
-    )
-
-
-def _seconds_left(record: Record, definition: JsonObject) -> float | None:
-    """What is left of the task's overall time, which runs from its first poll; None is no end."""
-    timeout = definition.get("timeoutSeconds")
-    if not isinstance(timeout, int) or timeout <= 0:
-        return None
-    if definition.get("timeoutPolicy") == "ALERT_ONLY":  # the server only takes note of it
-        return None
-    # Both by the server's clock: the first poll, and this one, which updated the task.
-    first, now = record.moment("startTime"), record.moment("updateTime")
-    used = (now - first).total_seconds() if first is not None and now is not None else 0.0
-    return max(0.0, timeout - max(0.0, used))
 
 
 def build_snapshot(workflow: JsonObject, task_id: TaskId, asked: Asked) -> AttemptSnapshot | None:
@@ -120,6 +152,7 @@ def build_snapshot(workflow: JsonObject, task_id: TaskId, asked: Asked) -> Attem
 
     A heartbeat that crosses a time-out can put the timed-out task back IN_PROGRESS beside its
     retry, and a task can be left so in an instance that is over. Both are called what they were.
+    A task that the server itself calls retried was queued again by a rerun from a later step.
     """
     whole = Record(workflow, asked)
     tasks = [Record(found, asked) for found in whole.objects("tasks")]
@@ -127,9 +160,10 @@ def build_snapshot(workflow: JsonObject, task_id: TaskId, asked: Asked) -> Attem
     if ours is None:
         return None
     attempt, status = build_attempt(ours), ours.attempt_status()
+    is_retried = ours.flag("retried")
     if not status.is_terminal:
         others = (build_attempt(task) for task in tasks)
-        if any(_follows(other, attempt) for other in others):
+        if not is_retried and any(_follows(other, attempt) for other in others):
             status = AttemptStatus.TIMED_OUT
         elif whole.workflow_status().is_terminal:
             status = AttemptStatus.CANCELED
@@ -140,6 +174,8 @@ def build_snapshot(workflow: JsonObject, task_id: TaskId, asked: Asked) -> Attem
         retry_count=attempt.retry_count,
         worker_id=attempt.worker_id,
         poll_count=attempt.poll_count,
+        scheduled_time=attempt.scheduled_time,
+        is_retried=is_retried,
     )
 
 
@@ -149,14 +185,14 @@ def build_workflow_state(workflow: JsonObject, asked: Asked) -> WorkflowState:
     started = whole.moment("startTime") or whole.moment("createTime")
     if started is None:
         raise explain_nonsense(asked, "no startTime")
-    tasks = [_build_task_state(Record(found, asked), asked) for found in whole.objects("tasks")]
+    tasks = [_build_task_state(Record(found, asked)) for found in whole.objects("tasks")]
     return WorkflowState(
         id=WorkflowId(whole.text("workflowId")),
         name=whole.text("workflowName"),
         version=whole.number("workflowVersion"),
         status=whole.workflow_status(),
-        input=whole.object("input"),
-        output=whole.object("output"),
+        input=whole.payload("input", "externalInputPayloadStoragePath"),
+        output=whole.payload("output", "externalOutputPayloadStoragePath"),
         tasks=tuple(sorted(tasks, key=lambda task: task.attempt.seq)),
         started_at=started,
         ended_at=whole.moment("endTime"),
@@ -164,15 +200,15 @@ def build_workflow_state(workflow: JsonObject, asked: Asked) -> WorkflowState:
     )
 
 
-def _build_task_state(record: Record, asked: Asked) -> TaskState:
+def _build_task_state(record: Record) -> TaskState:
     # A SIMPLE task's own `taskType` is its name.
-    kind: JsonValue = as_object(record.object("workflowTask"), asked).get("type")
+    kind = record.part("workflowTask").optional_text("type")
     return TaskState(
         attempt=build_attempt(record),
-        task_type=kind if isinstance(kind, str) else record.text("taskType"),
+        task_type=kind or record.text("taskType"),
         status=record.attempt_status(),
-        input=record.object("inputData"),
-        output=record.object("outputData"),
+        input=record.payload("inputData", "externalInputPayloadStoragePath"),
+        output=record.payload("outputData", "externalOutputPayloadStoragePath"),
         reason=record.optional_text("reasonForIncompletion"),
         scheduled_at=record.moment("scheduledTime"),
         started_at=record.moment("startTime"),

@@ -6,12 +6,12 @@ Invariant: many threads that find the same token old, or refused, get one new on
 from __future__ import annotations
 
 import base64
-import json
 import threading
 import time
 from collections.abc import Callable
 
 from perago.adapters.localfs.clock import SystemClock
+from perago.domain.json_limits import read_json
 
 _LIFE_SECONDS = 45 * 60.0
 """How long a token is used that does not say when it ends, or says later than that."""
@@ -69,7 +69,8 @@ def _remaining_life(token: str, now: float) -> float:
     """What a JWT says of its end; unverified, for the server is the judge of it."""
     try:
         payload = token.split(".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        return max(0.0, float(claims["exp"]) - now)
-    except (ValueError, KeyError, IndexError, TypeError):
+        claims = read_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        end = claims["exp"] if isinstance(claims, dict) else None
+        return max(0.0, float(end) - now) if isinstance(end, int | float) else _LIFE_SECONDS
+    except (ValueError, KeyError, IndexError, OverflowError):
         return _LIFE_SECONDS

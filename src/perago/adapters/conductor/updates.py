@@ -6,6 +6,7 @@ import json
 
 from perago.domain.attempt import Attempt
 from perago.domain.errors import OrchestratorError
+from perago.domain.json_limits import explain_unusable_json
 from perago.domain.outcome import Completed, JsonObject, JsonValue, Outcome
 
 _MAX_REASON_CHARACTERS = 500
@@ -43,16 +44,18 @@ def build_report(attempt: Attempt, outcome: Outcome, *, max_output_bytes: int) -
 
 def encode_json(value: JsonValue, what: str) -> bytes:
     """The value as UTF-8 JSON, or a refusal."""
-    try:
-        return _encode(value)
-    except (TypeError, ValueError) as error:
+    problem = explain_unusable_json(value)
+    if problem is not None:
         raise OrchestratorError(
-            f"{what} is not JSON: {error}", hint="use texts, finite numbers, lists and objects"
-        ) from error
+            f"{what} cannot be sent as JSON: {problem}",
+            hint="use texts, finite numbers, lists and objects, not too many inside each other",
+        )
+    return _encode(value)
 
 
 def cut_reason(reason: str) -> str:
     """A reason that the server keeps whole, with a sign where some is missing."""
+    reason = reason.encode("utf-8", "backslashreplace").decode()
     if len(reason) <= _MAX_REASON_CHARACTERS:
         return reason
     return reason[: _MAX_REASON_CHARACTERS - len(_CUT)] + _CUT

@@ -7,10 +7,11 @@ nothing is sent again, but for a request that was refused because of its token.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from http.client import HTTPException
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from perago.adapters.conductor.answers import (
     Asked,
@@ -20,17 +21,25 @@ from perago.adapters.conductor.answers import (
 )
 from perago.adapters.conductor.connection import ConductorConnection
 from perago.adapters.conductor.http_connections import (
+    AnswerTooLargeError,
     HttpAnswer,
     HttpConnections,
     NotConnectedError,
 )
 from perago.adapters.conductor.tokens import TokenSource, is_token_refused
-from perago.domain.errors import SettingsError
+from perago.domain.errors import NotFoundInOrchestratorError, SettingsError
+from perago.domain.json_limits import read_json
 from perago.domain.outcome import JsonValue
 
 _CONNECT_SECONDS = 10.0
 _CONNECTIONS = 16
-_TOKEN = Asked(what="log in", missing="this Conductor server has no log-in: it wants no key")
+_TOKEN = Asked(
+    what="log in",
+    missing="this Conductor server has no log-in: it wants no key",
+    may_be_unserved=True,
+)
+
+_TOKEN_CHARACTERS = re.compile(r"[\x21-\x7e]+")
 
 Query = Mapping[str, str | int]
 
@@ -77,7 +86,7 @@ class Wire:
         purpose. What may pass is raised as `TransientError`.
         """
         asked = replace(asked, server=self.server)
-        target = f"{self._base}{path}" + (f"?{urlencode(query)}" if query else "")
+        target = f"{self._base}{path}" + (f"?{urlencode(query, errors='replace')}" if query else "")
         headers = {"Accept": "*/*"}
         if body is not None:
             headers["Content-Type"] = content_type
@@ -102,11 +111,15 @@ class Wire:
         target = f"{self._base}/token"
         answer = self._exchange("POST", target, asked, headers, None, credentials, 0.0)
         if answer.status != 200:
+            error = explain_status(answer.status, answer.data, asked)
+            if isinstance(error, NotFoundInOrchestratorError):
+                raise error
             # Without the server's words: it might quote what it was sent.
             raise explain_status(answer.status, b"", asked)
         found = parse_json(answer.data, asked)
         token = found.get("token") if isinstance(found, dict) else None
-        if not isinstance(token, str):
+        # It becomes a header, and nothing may come after it there.
+        if not isinstance(token, str) or not _TOKEN_CHARACTERS.fullmatch(token):
             raise explain_nonsense(asked, "no token")
         return token
 
@@ -131,15 +144,21 @@ class Wire:
                 connect_seconds=min(_CONNECT_SECONDS, self._timeout_seconds),
                 read_seconds=self._timeout_seconds + wait_seconds,
             )
+        except AnswerTooLargeError as error:
+            raise explain_nonsense(asked, str(error)) from None
         except (NotConnectedError, HTTPException, OSError) as error:
             # `from None`: nothing of the request is to be seen in a traceback.
             raise explain_failure(error, asked) from None
 
 
+def quote_path(part: str) -> str:
+    """One part of a path; what is no text, such as a file name in an argument, finds nothing."""
+    return quote(part, safe="", errors="replace")
+
+
 def parse_json(data: bytes, asked: Asked) -> JsonValue:
-    """The answer as JSON; an empty one is None."""
+    """The answer as JSON, of which parts may be unusable; an empty one is None."""
     try:
-        found: JsonValue = json.loads(data) if data else None
-    except ValueError:
-        raise explain_nonsense(asked, "no JSON") from None
-    return found
+        return read_json(data) if data else None
+    except ValueError as error:
+        raise explain_nonsense(asked, str(error)) from None

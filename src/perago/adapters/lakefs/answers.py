@@ -50,20 +50,28 @@ _NEVER_SENT = (
 )
 """The connection was never made, so the server did nothing."""
 
+_UNREADABLE = (
+    *(ValueError, TypeError, AttributeError, LookupError, OverflowError),
+    RecursionError,  # JSON that is nested too deeply
+)
+"""What reading an answer raises where it is not what it should be."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What a call is for, in the words of an error.
 
-    `missing` says what a 404 means here. `changes` tells a call that may have an effect from one
+    `missing` says what a 404 means here; `finds_server` that nothing but the server itself can be
+    missing, so that any 404 means it. `changes` tells a call that may have an effect from one
     that only reads: only the former can have an unknown outcome. `creates` says that it may find
-    what it is to make. `block_store` says that it is
-    asked of the block store behind the lakeFS server, at an address that the server signed.
+    what it is to make. `block_store` says that it is asked of the block store behind the lakeFS
+    server, at an address that the server signed.
     `endpoint` is where the lakeFS server should be, once somebody who knows that sends the call.
     """
 
     what: str
     missing: str
+    finds_server: bool = False
     changes: bool = False
     creates: bool = False
     block_store: bool = False
@@ -81,11 +89,8 @@ def translated(asked: Asked) -> Iterator[None]:
     try:
         yield
     except ApiException as error:
-        if not error.status:  # how the SDK says that TLS failed
-            raise _broken_tls(asked, error.__context__ or error) from None
-        status, wait = int(error.status), _header(error, "Retry-After")
         # `from None`: the SDK's error shows the whole answer.
-        raise explain_status(status, _body(error.body), asked, wait) from None
+        raise _refused(error, asked) from None
     except OpenApiException as error:
         raise StoreError(
             f"could not {asked.what}: the lakeFS SDK refused the call: {error}",
@@ -95,9 +100,20 @@ def translated(asked: Asked) -> Iterator[None]:
         # `from None`: a chained urllib3 error shows the request's address, and for some of them
         # its headers.
         raise _lost(error, asked) from None
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
+    except _UNREADABLE as error:
+        if isinstance(error, UnicodeError) and isinstance(error.__context__, ApiException):
+            # The SDK takes every error's text for UTF-8, and a proxy's page need not be.
+            raise _refused(error.__context__, asked) from None
         # What was read is an answer that is not lakeFS's: a proxy's page, another server's.
         raise explain_nonsense(asked, type(error).__name__) from None
+
+
+def _refused(error: ApiException, asked: Asked) -> PeragoError | TransientError:
+    """What to raise for an answer that the SDK takes for an error."""
+    if not error.status:  # how the SDK says that TLS failed
+        return _broken_tls(asked, error.__context__ or error)
+    wait = _header(error, "Retry-After")
+    return explain_status(int(error.status), _body(error.body), asked, wait)
 
 
 def explain_status(
@@ -114,7 +130,7 @@ def explain_status(
             )
         case 401 | 403:
             return _denied(status, said, asked)
-        case 404 | 410:
+        case 404 | 410 if asked.finds_server or not body or _own_message(body) is not None:
             return _missing(status, asked)
         case 409 if asked.creates and ("exists" in said or "not unique" in said):
             return AlreadyExistsInStoreError(f"could not {asked.what}: there is one already")
@@ -128,10 +144,12 @@ def explain_status(
                 _unclear(asked, "the server asks for fewer calls (429)", may_still_happen=False),
                 RetryAfter(_seconds(retry_after)),
             )
-        case status if status >= 500 or status == 408:
-            # It may be what stands before the server that gave up; the server itself need not have.
+        case status if status >= 500 or status in (404, 408, 410):
+            # It may be what stands before the server that gave up, or has no way to it: the server
+            # itself need not have, and what was asked for, or published, may well be there.
+            failed = "failed" if status not in (404, 410) else "does not answer as lakeFS"
             return TransientError(
-                _unclear(asked, f"the server failed ({status}): {said}"),
+                _unclear(asked, f"the server {failed} ({status}): {said}"),
                 RetryAfter(_seconds(retry_after)),
             )
         case _:
@@ -243,13 +261,19 @@ def _hint_for(said: str) -> str:
 
 def _message(body: bytes) -> str:
     """The server's words: its JSON message, or the beginning of whatever it sent."""
+    said = _own_message(body)
+    text = said if said is not None else body.decode("utf-8", "replace")
+    return " ".join(text.split())[:_SHOWN] or "nothing"
+
+
+def _own_message(body: bytes) -> str | None:
+    """The message of an error in lakeFS's form; None where it has another one."""
     try:
         found = json.loads(body)
-        said = found["message"] if isinstance(found, dict) else None
-    except (ValueError, KeyError):
-        said = None
-    text = said if isinstance(said, str) else body.decode("utf-8", "replace")
-    return " ".join(text.split())[:_SHOWN] or "nothing"
+    except (ValueError, RecursionError):
+        return None
+    said = found.get("message") if isinstance(found, dict) else None
+    return said if isinstance(said, str) else None
 
 
 def _body(body: object) -> bytes:

@@ -1,12 +1,14 @@
 """Brings the objects of a commit here as files: from the host's cache, else from the server.
 
 Invariant: every file that is delivered was hashed on its way and agrees with all that is known of
-the object: its size, Perago's digest where its writer left one, else the server's MD5.
+the object: its size, Perago's digest where its writer left one, else the server's MD5. Only what
+was compared so is cached, under an identity that holds the server, the repository and the hash.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Collection, Mapping
@@ -54,8 +56,10 @@ class Download:
         repository: RepositoryName,
         commit: CommitId,
         *,
+        server: str,
         trust_md5: bool,
     ) -> None:
+        self._server = server
         self._data = data
         self._cache = cache
         self._repository = repository
@@ -126,7 +130,9 @@ class Download:
         self, cache: ObjectCache, entries: Collection[ObjectEntry]
     ) -> dict[ObjectPath, Digest]:
         """Which objects this host has seen, unless their writer says that it was something else."""
-        identities = {entry.path: identity for entry in entries if (identity := identify(entry))}
+        identities = {
+            entry.path: identity for entry in entries if (identity := self._identify(entry))
+        }
         found = cache.find(set(identities.values()))
         return {
             entry.path: digest
@@ -147,7 +153,7 @@ class Download:
         self, entry: ObjectEntry, target: str, intake: Intake | None, on_bytes: OnBytes
     ) -> Digest:
         """Download one object, into the cache too where there is room."""
-        identity = identify(entry)
+        identity = self._identify(entry)
         writer = intake.begin(entry.size) if intake is not None and identity else None
         try:
             digest = self._fetch(entry, target, writer, on_bytes)
@@ -229,6 +235,12 @@ class Download:
             self._trust_md5 and entry.digest is None and _MD5.fullmatch(entry.checksum) is not None
         )
 
+    def _identify(self, entry: ObjectEntry) -> str | None:
+        """The name of an object in the cache; None where no hash will prove its content."""
+        if entry.digest is None and not self._needs_md5(entry):
+            return None
+        return identify(self._server, self._repository, entry)
+
     def _damaged(self, entry: ObjectEntry, reason: str) -> TransientError:
         return damaged(
             CorruptStoreError(
@@ -238,8 +250,13 @@ class Download:
         )
 
 
-def identify(entry: ObjectEntry) -> str | None:
-    """The name of an object's stored content: never used again for other content."""
+def identify(server: str, repository: RepositoryName, entry: ObjectEntry) -> str | None:
+    """The name of an object's stored content: never used again for other content.
+
+    Addresses and checksums are a server's word: those of two servers may be the same. The digest
+    belongs to it, too: it may be what the content was proven by.
+    """
     if entry.address is None:
         return None
-    return f"{entry.address}|{entry.checksum}|{entry.size}"
+    # As JSON, in which no two lists look alike whatever a name holds.
+    return json.dumps([server, repository, entry.address, entry.checksum, entry.size, entry.digest])

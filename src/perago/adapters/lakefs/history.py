@@ -13,7 +13,7 @@ from lakefs_sdk.models.repository_creation import RepositoryCreation
 
 from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
-from perago.adapters.lakefs.lookup import PAGE, Lookup, to_commit
+from perago.adapters.lakefs.lookup import PAGE, Lookup
 from perago.adapters.lakefs.names import (
     check_branch_name,
     check_repository_name,
@@ -32,7 +32,7 @@ from perago.domain.errors import (
 )
 from perago.domain.ids import BranchName, CommitId, RepositoryName
 
-__all__ = ["PAGE", "History", "to_commit"]
+__all__ = ["PAGE", "History"]
 
 _PRIVATE_TRIES = 3
 _RACE_WAITS_SECONDS = (0.0, 0.1, 0.2, 0.4)

@@ -6,12 +6,11 @@ Invariant: what is missing is told by its own name: no repository is no missing 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import Any
 
-from lakefs_sdk.models.commit import Commit as SdkCommit
+from lakefs_sdk.models.ref import Ref
 
-from perago.adapters.lakefs.answers import Asked
+from perago.adapters.lakefs.answers import Asked, explain_nonsense
 from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.names import (
     is_branch_name,
@@ -23,16 +22,14 @@ from perago.adapters.lakefs.names import (
     no_ref,
     no_repository,
 )
+from perago.adapters.lakefs.values import read_each, read_one, to_branch, to_commit, to_head
 from perago.domain.errors import NotFoundInStoreError, StoreError
-from perago.domain.ids import BranchName, CommitId, RepositoryName, TreeId
+from perago.domain.ids import BranchName, CommitId, RepositoryName
 from perago.domain.publication import Commit
 from perago.ports import Branch
 
 PAGE = 1000
 """The most that the server lists in one answer."""
-
-_SERVER_METADATA = ".lakefs."
-"""What the server adds to a commit of its own accord begins with this."""
 
 
 class Lookup:
@@ -59,6 +56,7 @@ class Lookup:
         asked = Asked(
             what="list the repositories",
             missing=f"what answers at {self._api.endpoint} is no lakeFS server",
+            finds_server=True,
         )
         call = self._api.repositories.list_repositories
         try:
@@ -78,15 +76,11 @@ class Lookup:
         call = self._api.branches.list_branches
         shown = {found.id for found in self.pages(asked, call, repository)}
         every = self.pages(asked, call, repository, show_hidden=hidden)
-        listed = [
-            Branch(
-                name=BranchName(found.id),
-                head=CommitId(found.commit_id),
-                hidden=found.id not in shown,
-            )
-            for found in every
-        ]
-        return sorted(listed, key=lambda branch: branch.name)
+
+        def read(found: Ref) -> Branch:
+            return to_branch(found, hidden=found.id not in shown)
+
+        return sorted(read_each(asked, read, every), key=lambda branch: branch.name)
 
     def head_id(self, repository: RepositoryName, branch: BranchName) -> CommitId:
         """Where a branch stands, read afresh."""
@@ -105,7 +99,9 @@ class Lookup:
             found = self._api.read(asked, self._api.branches.get_branch, repository, branch)
         except NotFoundInStoreError:
             return None
-        return CommitId(found.commit_id)
+        if found.id != branch:
+            raise explain_nonsense(asked, "it is about another branch")
+        return read_one(asked, to_head, found)
 
     def _explain_missing(
         self, repository: RepositoryName, error: NotFoundInStoreError
@@ -134,17 +130,19 @@ class Lookup:
             found = self._find_commit(asked, repository, commit)
         if found is None:
             raise self._explain_missing(repository, missing)
-        return to_commit(found)
+        return found
 
-    def _find_commit(
-        self, asked: Asked, repository: RepositoryName, commit: str
-    ) -> SdkCommit | None:
+    def _find_commit(self, asked: Asked, repository: RepositoryName, commit: str) -> Commit | None:
+        """The commit whose id begins so; None where there is none."""
         if not is_repository_name(repository):
             return None
         try:
-            return self._api.read(asked, self._api.commits.get_commit, repository, commit)
+            found = self._api.read(asked, self._api.commits.get_commit, repository, commit)
         except NotFoundInStoreError:
             return None
+        made = read_one(asked, to_commit, found)
+        # A branch or tag may be called like it: that is not what was asked for.
+        return made if made.id.startswith(commit) else None
 
     def resolve(self, repository: RepositoryName, ref: str) -> CommitId:
         """A branch, a commit, or the beginning of one."""
@@ -156,9 +154,9 @@ class Lookup:
         if is_commit_prefix(ref):
             asked = Asked(what=f"find {ref!r} in {repository!r}", missing=missing.message)
             found = self._find_commit(asked, repository, ref)
-        if found is None or not found.id.startswith(ref):
+        if found is None:
             raise self._explain_missing(repository, missing)
-        return CommitId(found.id)
+        return found.id
 
     def log(self, repository: RepositoryName, commit: CommitId) -> Iterator[Commit]:
         """First parents, newest first."""
@@ -168,33 +166,21 @@ class Lookup:
             missing=no_commit(repository, commit).message,
         )
         call = self._api.refs.log_commits
-        for found in self.pages(asked, call, repository, commit, first_parent=True):
-            yield to_commit(found)
+        listed = self.pages(asked, call, repository, commit, first_parent=True)
+        yield from read_each(asked, to_commit, listed)
 
     def pages(
         self, asked: Asked, call: Callable[..., Any], *args: object, **kw: object
     ) -> Iterator[Any]:
-        """Every item of a listing, page by page."""
+        """Every item of a listing, page by page; one that leads back to itself is refused."""
         after = ""
+        seen = {after}
         while True:
             page = self._api.read(asked, call, *args, **kw, after=after, amount=PAGE)
             yield from page.results
             if not page.pagination.has_more:
                 return
             after = page.pagination.next_offset
-
-
-def to_commit(found: SdkCommit) -> Commit:
-    """A commit as the server shows it."""
-    return Commit(
-        id=CommitId(found.id),
-        parents=tuple(CommitId(parent) for parent in found.parents),
-        tree=TreeId(found.meta_range_id),
-        message=found.message,
-        created_at=datetime.fromtimestamp(found.creation_date, UTC),
-        metadata={
-            key: value
-            for key, value in (found.metadata or {}).items()
-            if not key.startswith(_SERVER_METADATA)
-        },
-    )
+            if after in seen:
+                raise explain_nonsense(asked, "the listing begins again and has no end")
+            seen.add(after)

@@ -1,8 +1,10 @@
 """Moves a branch on a lakeFS server: read where it stands, act once.
 
-The fence is soft: between the read and the server's act another client may move the branch. The
-caller finds that out by reading the result; see docs/explanation/fences.md. Invariant: the caller's
-last check is the last thing before the act, however long the reads before it took.
+The fence is soft: between the read and the server's act another client may move the branch. After
+a merge the caller finds that out by reading the result; after a reset nobody can, for it takes what
+it does not see off the branch (docs/explanation/fences.md). Invariant: the caller's last check
+comes after all other reads, however long they took. Before a reset the branch is read once more,
+and the clock is the last thing that is looked at before the act.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ class Publication:
             missing=f"no branch {target!r} or {staged.branch!r} in repository {repository!r}",
             changes=True,
         )
-        last_check()
+        # No further look at the target: what lands there now is found in the merge's parent.
+        last_check()()
         merged = self._api.change(
             asked,
             timeout_seconds,
@@ -93,16 +96,28 @@ class Publication:
     ) -> None:
         """Hard-reset a branch that holds nothing uncommitted."""
         self._history.commit(repository, to)
-        self._refuse_dirty(repository, branch)
-        self._require_head(repository, branch, expected_head)
+        self._require_untouched(repository, branch, expected_head)
         asked = Asked(
             what=f"reset {repository}/{branch} to {to}",
             missing=f"no branch {branch!r} in repository {repository!r}",
             changes=True,
         )
         call = self._api.experimental.hard_reset_branch
-        last_check()
+        assert_in_time = last_check()
+        # The check asks another server: what came onto the branch meanwhile would be lost.
+        self._require_untouched(repository, branch, expected_head)
+        assert_in_time()
         self._api.act(asked, timeout_seconds, call, repository, branch, to)
+
+    def _require_untouched(
+        self, repository: RepositoryName, branch: BranchName, expected: CommitId
+    ) -> None:
+        """Refuse a branch that moved or holds uncommitted changes.
+
+        HEAD is read last, so that a commit of changes that were not there yet is seen.
+        """
+        self._refuse_dirty(repository, branch)
+        self._require_head(repository, branch, expected)
 
     def _refuse_dirty(self, repository: RepositoryName, branch: BranchName) -> None:
         """A merge into a branch with uncommitted changes is refused by the server; a reset is not,

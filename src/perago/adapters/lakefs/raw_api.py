@@ -39,8 +39,8 @@ class RawApi:
         timeout_seconds: float | None = None,
     ) -> Request:
         """A request in the user's name to the address that the segments make."""
-        path = "".join(f"/{quote(segment, safe='')}" for segment in where)
-        values = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
+        path = "".join(f"/{_quote(segment)}" for segment in where)
+        values = "&".join(f"{name}={_quote(value)}" for name, value in query.items())
         return Request(
             method=method,
             url=f"{self._base}{path}" + (f"?{values}" if values else ""),
@@ -57,6 +57,11 @@ class RawApi:
         if not isinstance(found, dict):
             raise explain_nonsense(asked, "no object")
         return found
+
+
+def _quote(text: str) -> str:
+    # A name that is no UTF-8 names nothing on a server, which is for the server to say.
+    return quote(text, safe="", errors="surrogatepass")
 
 
 def as_json(content: Mapping[str, object]) -> bytes:

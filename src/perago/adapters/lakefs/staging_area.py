@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from lakefs_sdk.models.commit_creation import CommitCreation
-from lakefs_sdk.models.diff import Diff
 
 from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.deletes import Deletes
-from perago.adapters.lakefs.history import History, to_commit
+from perago.adapters.lakefs.history import History
 from perago.adapters.lakefs.names import no_branch, no_commit
+from perago.adapters.lakefs.values import read_each, read_one, to_change, to_commit
 from perago.adapters.patience import Patience
 from perago.domain.errors import HeadMovedError, NothingChangedError, OutcomeUnknownError
 from perago.domain.ids import BranchName, CommitId, ObjectPath, RepositoryName
 from perago.domain.publication import Commit
-from perago.domain.staged_changes import ChangeKind, ObjectChange
+from perago.domain.staged_changes import ObjectChange
 
 COMMIT_PATIENCE = 10
 """A commit writes the whole tree's index, so it may take this many times an ordinary call."""
@@ -44,7 +44,7 @@ class StagingArea:
             missing=no_branch(repository, branch).message,
         )
         found = self._history.pages(asked, self._api.branches.diff_branch, repository, branch)
-        return map(_to_change, found)
+        return read_each(asked, to_change, found)
 
     def changes_between(
         self, repository: RepositoryName, base: CommitId, commit: CommitId
@@ -60,7 +60,7 @@ class StagingArea:
         found = self._history.pages(
             asked, self._api.refs.diff_refs, repository, base, commit, type="two_dot"
         )
-        return map(_to_change, found)
+        return read_each(asked, to_change, found)
 
     def remove(
         self, repository: RepositoryName, branch: BranchName, paths: Collection[ObjectPath]
@@ -127,19 +127,13 @@ class StagingArea:
                 branch,
                 creation,
             )
+            return read_one(asked, to_commit, made)
         except OutcomeUnknownError:
             # Nobody else commits to this branch, so a commit on `head` is the one that was sent.
             now = self._history.head(repository, branch)
             if now.parents != (head,):
                 raise
             return now
-        return to_commit(made)
-
-
-def _to_change(found: Diff) -> ObjectChange:
-    kind = ChangeKind(found.type)
-    size = 0 if kind is ChangeKind.REMOVED else found.size_bytes or 0
-    return ObjectChange(path=ObjectPath(found.path), kind=kind, size=size)
 
 
 def _moved(

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Self
-
-from lakefs_sdk.models.object_stats import ObjectStats
 
 from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
@@ -23,9 +22,9 @@ from perago.adapters.lakefs.download import Download
 from perago.adapters.lakefs.history import History
 from perago.adapters.lakefs.names import no_branch
 from perago.adapters.lakefs.object_stream import ObjectStream
-from perago.adapters.lakefs.part_upload import find_digest
 from perago.adapters.lakefs.publication import Publication
 from perago.adapters.lakefs.staging_area import StagingArea
+from perago.adapters.lakefs.values import read_each, to_entry
 from perago.adapters.object_cache import ObjectCache
 from perago.adapters.patience import Patience
 from perago.domain.ids import (
@@ -154,6 +153,7 @@ class LakeFSWorkspaceStore:
             self._cache,
             repository,
             commit,
+            server=self._connection.endpoint,
             trust_md5=self._connection.etag_is_md5,
         )
         return download.write_files(files, directory, self._connection.concurrency, on_transfer)
@@ -271,14 +271,5 @@ class LakeFSWorkspaceStore:
             prefix=prefix,
             user_metadata=True,
         )
-        return (_entry(stats) for stats in found if stats.path_type == "object")
-
-
-def _entry(stats: ObjectStats) -> ObjectEntry:
-    return ObjectEntry(
-        path=ObjectPath(stats.path),
-        size=stats.size_bytes or 0,
-        checksum=stats.checksum,
-        digest=find_digest(stats.metadata or {}),
-        address=stats.physical_address,
-    )
+        objects = (stats for stats in found if stats.path_type == "object")
+        return read_each(asked, partial(to_entry, prefix=prefix), objects)

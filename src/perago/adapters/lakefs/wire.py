@@ -21,11 +21,19 @@ from urllib.parse import urlsplit
 
 from urllib3.util import wait_for_read
 
-from perago.adapters.lakefs.answers import Asked, NotConnectedError, explain_status, translated
+from perago.adapters.lakefs.answers import (
+    Asked,
+    NotConnectedError,
+    explain_nonsense,
+    explain_status,
+    translated,
+)
 from perago.adapters.lakefs.connection import LakeFSConnection
 
 CHUNK_BYTES = 1 << 20
 _CONNECT_SECONDS = 10.0
+_MOST_BYTES = 16 << 20
+"""What an answer that is read whole may take: a record of one object, or an error."""
 _S3_MESSAGE = re.compile(rb"<Message>(.*?)</Message>", re.DOTALL)
 
 
@@ -81,7 +89,11 @@ class Wire:
         """Send a request and read its whole answer, which must be small."""
         with self._exchange(request, asked) as response:
             with translated(asked):
-                data = response.read()
+                data = response.read(_MOST_BYTES + 1)
+                if response.length and len(data) <= _MOST_BYTES:
+                    raise IncompleteRead(data, response.length)
+            if len(data) > _MOST_BYTES:
+                raise explain_nonsense(asked, f"it is larger than {_MOST_BYTES >> 20} MiB")
             if response.status != expected:
                 _refuse(response, data, asked)
             return Answer(headers=response.headers, data=data)

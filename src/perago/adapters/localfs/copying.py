@@ -37,9 +37,12 @@ class NotAFileError(OSError):
     """What is at a path is not a regular file."""
 
 
-def open_source(path: StrPath) -> int:
-    """Open a regular file to read; a link is not followed and a fifo is not waited for."""
-    descriptor = _above_standard(os.open(path, _OPEN_SOURCE))
+def open_source(path: StrPath, *, directory: int | None = None) -> int:
+    """Open a regular file to read; a link is not followed and a fifo is not waited for.
+
+    `directory` is an open directory that `path` is relative to.
+    """
+    descriptor = _above_standard(os.open(path, _OPEN_SOURCE, dir_fd=directory))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise NotAFileError(f"{path} is not a regular file")
@@ -47,12 +50,11 @@ def open_source(path: StrPath) -> int:
 
 
 def create_target(path: StrPath, mode: int = 0o666) -> int:
-    """Create a new file to write; what had that name is removed, never written through."""
-    try:
-        return _above_standard(os.open(path, _OPEN_TARGET, mode))
-    except FileExistsError:
-        Path(path).unlink()
-        return _above_standard(os.open(path, _OPEN_TARGET, mode))
+    """Create a new file to write; `FileExistsError` where something has that name.
+
+    Nothing is ever written over: a file system may take two different names for one.
+    """
+    return _above_standard(os.open(path, _OPEN_TARGET, mode))
 
 
 def _above_standard(descriptor: int) -> int:
@@ -93,18 +95,24 @@ def write_whole(descriptor: int, content: bytes | memoryview) -> None:
 
 
 def hash_path(path: StrPath) -> Digest:
-    """The digest of what a regular file holds.
+    """The digest of what a regular file holds."""
+    descriptor = open_source(path)
+    try:
+        return hash_open(descriptor)[0]
+    finally:
+        os.close(descriptor)
+
+
+def hash_open(descriptor: int) -> tuple[Digest, int]:
+    """The digest and the size of what an open file holds.
 
     Read in chunks rather than mapped: a file that shrinks under a mapping kills the process.
     """
-    hasher = blake3()
-    descriptor = open_source(path)
-    try:
-        while chunk := os.read(descriptor, _HASHED_BYTES):
-            hasher.update(chunk)
-    finally:
-        os.close(descriptor)
-    return Digest(hasher.hexdigest())
+    hasher, total = blake3(), 0
+    while chunk := os.read(descriptor, _HASHED_BYTES):
+        hasher.update(chunk)
+        total += len(chunk)
+    return Digest(hasher.hexdigest()), total
 
 
 def hash_file(source: int, on_bytes: OnBytes) -> tuple[bytes, int]:

@@ -4,101 +4,101 @@ Layout of a workspace root::
 
     <root>/
       .perago-root.lock      held by the supervisor that owns the root
+      markers/<execution id>.json
       attempts/<task id>-<execution id>/
-        .perago-attempt.json the marker
         files/               what the body gets and what is published
         input/               for Spark: the input ref, untouched
         scratch/             for Spark: unfinished writes
 
-Invariant: nothing in an attempt directory is shared with another execution.
+`markers` and `attempts` are directories of Perago's own (`perago.system.directories`).
+
+Invariants: nothing in an attempt directory is shared with another execution. What is deleted has a
+name that we give and a marker of ours, or belongs to an execution that the caller names.
 """
 
 from __future__ import annotations
 
-import json
+import errno
+import logging
 import os
+import re
 import shutil
-import stat
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from perago.adapters.localfs.disks import folds_case, free_bytes
-from perago.adapters.localfs.processes import ProcessIdentity, current_process, end_process_group
+from perago.adapters.localfs.disk_errors import disk_errors
+from perago.adapters.localfs.disks import FileSystemTraits, free_bytes, probe_traits
+from perago.adapters.localfs.markers import (
+    HeldMarker,
+    Marker,
+    execution_of_marker,
+    marker_name,
+    read_marker,
+    write_marker,
+)
 from perago.adapters.localfs.scan import scan_directory
 from perago.adapters.localfs.tree_index import TreeIndex
 from perago.domain.attempt import Attempt
-from perago.domain.ids import Digest, ExecutionId, RelativePath, TaskId, WorkerId, WorkflowId
+from perago.domain.errors import EnvironmentUnfitError, UnpublishableFileError
+from perago.domain.ids import Digest, ExecutionId, RelativePath
 from perago.domain.staging import escape_label
-from perago.domain.workspace import MARKER_NAME
 from perago.ports import LocalTree
+from perago.system.directories import OwnDirectory, make_own_directory, open_own_directory
+from perago.system.processes import current_process, end_process_group
+from perago.system.state_files import is_unfinished
+from perago.system.tags import Tag
+from perago.system.tree_removal import OPEN_DIRECTORY, require_same
 
 ATTEMPTS = "attempts"
+MARKERS = "markers"
 
+_FILES = "files"
+_ADVICE = (
+    "set PERAGO_WORKSPACE_ROOT to another directory, or move it away: an earlier version of "
+    "Perago, or another program, made it"
+)
+ATTEMPTS_TAG = Tag(purpose="attempt directories", advice=_ADVICE)
+MARKERS_TAG = Tag(purpose="attempt markers", advice=_ADVICE)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Marker:
-    """Whose directory this is: enough to tell a living attempt from a dead one."""
+_LABEL_BYTES = 200
+"""Of a task's id, in a name: file systems take 255 bytes, and the execution has 33 of them."""
+_DIRECTORY_NAME = re.compile(r".+-([0-9a-f]{32})", re.DOTALL)
 
-    attempt: Attempt
-    execution_id: ExecutionId
-    process: ProcessIdentity
-
-    def to_json(self) -> str:
-        """The marker file's text."""
-        return json.dumps(asdict(self), indent=2)
-
-    @classmethod
-    def from_json(cls, text: str) -> Marker:
-        """Read a marker back; a damaged one raises `ValueError`."""
-        try:
-            raw = json.loads(text)
-            fields = dict(raw["attempt"])
-            attempt = Attempt(
-                workflow_id=WorkflowId(fields["workflow_id"]),
-                task_id=TaskId(fields["task_id"]),
-                task_name=str(fields["task_name"]),
-                reference_name=str(fields["reference_name"]),
-                retry_count=int(fields["retry_count"]),
-                seq=int(fields["seq"]),
-                iteration=int(fields["iteration"]),
-                worker_id=WorkerId(fields["worker_id"]) if fields["worker_id"] else None,
-                poll_count=fields["poll_count"],
-            )
-            process = ProcessIdentity(
-                pid=int(raw["process"]["pid"]),
-                boot=str(raw["process"]["boot"]),
-                born=float(raw["process"]["born"]),
-            )
-            return cls(
-                attempt=attempt, execution_id=ExecutionId(raw["execution_id"]), process=process
-            )
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"not an attempt marker: {error}") from error
+_log = logging.getLogger(__name__)
 
 
 class LocalAttemptDirectory:
     """The directory of one execution."""
 
-    def __init__(self, root: Path, *, folds_case: bool) -> None:
+    def __init__(
+        self, root: Path, *, traits: FileSystemTraits, marker: HeldMarker | None = None
+    ) -> None:
         self._root = root
-        self._folds_case = folds_case
-        self._index = TreeIndex()
+        self._found = os.lstat(root)
+        self._traits = traits
+        self._marker = marker
+        self._index = TreeIndex(trusts_stamps=traits.tells_mapped_writes)
 
     @property
     def root(self) -> Path:
-        """The attempt directory; the marker lies in it."""
+        """The attempt directory."""
         return self._root
 
     @property
     def files(self) -> Path:
         """What a body gets."""
-        return self._root / "files"
+        return self._root / _FILES
 
     @property
     def folds_case(self) -> bool:
         """Whether this file system takes `A` and `a` for the same name."""
-        return self._folds_case
+        return self._traits.folds_case
+
+    @property
+    def normalises(self) -> bool:
+        """Whether this file system takes two spellings of `é` for the same name."""
+        return self._traits.normalises
 
     @property
     def free_bytes(self) -> int:
@@ -122,11 +122,36 @@ class LocalAttemptDirectory:
 
     def scan(self) -> LocalTree:
         """Read the tree as it is now."""
-        return scan_directory(self.files, self._index)
+        with self._open_files() as descriptor:
+            return scan_directory(self.files, self._index, descriptor)
 
     def remove(self) -> None:
         """Delete the directory, also where the body took away its own permissions."""
-        remove_tree(self._root)
+        root = self._root.parent.parent
+        try:
+            _remove_below(root / ATTEMPTS, ATTEMPTS_TAG, self._root.name)
+        finally:
+            if self._marker is not None:
+                self._marker.let_go()
+        if self._marker is not None:
+            _remove_below(root / MARKERS, MARKERS_TAG, self._marker.name)
+
+    @contextmanager
+    def _open_files(self) -> Iterator[int]:
+        """Open `files` through the directory that was made before the body ran.
+
+        That one is known by its number, not by a descriptor that is kept: a body may close any.
+        """
+        with ExitStack() as stack:
+            try:
+                root = os.open(self._root, OPEN_DIRECTORY)
+                stack.callback(os.close, root)
+                require_same(self._root, root, self._found)
+                files = os.open(_FILES, OPEN_DIRECTORY, dir_fd=root)
+                stack.callback(os.close, files)
+            except OSError as error:
+                raise _explain_lost_workspace(self.files, error) from error
+            yield files
 
 
 class LocalAttemptDirectories:
@@ -134,61 +159,135 @@ class LocalAttemptDirectories:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._folds_case: bool | None = None
+        self._traits: FileSystemTraits | None = None
 
     def create(self, attempt: Attempt, execution_id: ExecutionId) -> LocalAttemptDirectory:
-        """Make the directory of one execution and write its marker."""
-        name = f"{escape_label(attempt.task_id)}-{execution_id}"
-        directory = self._root / ATTEMPTS / name
-        directory.mkdir(parents=True)
+        """Write the marker of one execution and make its directory."""
+        name = _directory_name(attempt, execution_id)
         marker = Marker(attempt=attempt, execution_id=execution_id, process=current_process())
-        (directory / MARKER_NAME).write_text(marker.to_json(), encoding="utf-8")
-        (directory / "files").mkdir()
-        if self._folds_case is None:
-            self._folds_case = folds_case(directory)
-        return LocalAttemptDirectory(directory, folds_case=self._folds_case)
+        with self._make(ATTEMPTS, ATTEMPTS_TAG) as attempts:
+            if self._traits is None:
+                self._traits = probe_traits(attempts.path)
+            # The marker first: a kill must not leave a directory that nobody dares to delete.
+            with self._make(MARKERS, MARKERS_TAG) as markers:
+                held = write_marker(markers, marker)
+            try:
+                _make_attempt_directory(attempts, name)
+                return LocalAttemptDirectory(attempts.path / name, traits=self._traits, marker=held)
+            except BaseException:
+                held.let_go()
+                with suppress(OSError):
+                    _remove_below(self._root / MARKERS, MARKERS_TAG, held.name)
+                raise
 
     def collect(self, execution_id: ExecutionId) -> None:
         """Delete the directory of a dead execution, if there is one."""
-        for directory in (self._root / ATTEMPTS).glob(f"*-{execution_id}"):
-            remove_tree(directory)
+        attempts = _open_to_remove(self._root / ATTEMPTS, ATTEMPTS_TAG)
+        if attempts is not None:
+            with attempts:
+                for name in attempts.names():
+                    if _execution_of(name) == execution_id:
+                        attempts.remove_tree(name)
+        _remove_below(self._root / MARKERS, MARKERS_TAG, marker_name(execution_id))
 
     def sweep(self) -> list[Attempt]:
-        """End what earlier supervisors left running, delete every attempt directory, and say
-        whose they were.
+        """End what earlier supervisors left running, delete its directories, and say whose they
+        were.
+
+        A marker tells, and is not believed: what is killed must prove to be an executor of that
+        marker, and the caller asks the orchestrator about the attempts. What has no marker is not
+        ours to delete.
         """
-        attempts = self._root / ATTEMPTS
-        found: list[Attempt] = []
-        for directory in sorted(attempts.iterdir()) if attempts.is_dir() else []:
-            marker = _read_marker(directory)
-            if marker is not None:
-                end_process_group(marker.process)
-                found.append(marker.attempt)
-            remove_tree(directory)
+        with (
+            disk_errors(self._root, "sweep"),
+            self._make(ATTEMPTS, ATTEMPTS_TAG) as attempts,
+            self._make(MARKERS, MARKERS_TAG) as markers,
+        ):
+            found = list(_sweep(attempts, markers))
+            for name in attempts.names():
+                _log.warning(
+                    "%s is left alone: no marker of Perago's goes with it", attempts.path / name
+                )
         return found
 
+    def _make(self, name: str, tag: Tag) -> OwnDirectory:
+        return make_own_directory(self._root / name, tag)
 
-def _read_marker(directory: Path) -> Marker | None:
-    """The marker, or None where a kill left none or half of one: then nothing ran in there yet."""
+
+def _sweep(attempts: OwnDirectory, markers: OwnDirectory) -> Iterator[Attempt]:
+    """Remove what goes with a marker of ours, and give the attempts that the markers name."""
+    left = {execution: name for name in attempts.names() if (execution := _execution_of(name))}
+    for name in markers.names():
+        if is_unfinished(name):
+            _remove(markers, name)
+        execution = execution_of_marker(name)
+        read = None if execution is None else read_marker(markers, name)
+        if execution is None or read is None:
+            continue
+        marker, file = read
+        if marker is not None and marker.execution_id == execution:
+            end_process_group(marker.process, holding=file)
+            yield marker.attempt
+        if execution in left:
+            _remove(attempts, left[execution])
+        _remove(markers, name)
+
+
+def _directory_name(attempt: Attempt, execution_id: ExecutionId) -> str:
+    """What an attempt's directory is called; the execution alone makes it unique."""
+    return f"{escape_label(attempt.task_id)[:_LABEL_BYTES]}-{execution_id}"
+
+
+def _make_attempt_directory(attempts: OwnDirectory, name: str) -> None:
+    os.mkdir(name, 0o700, dir_fd=attempts.descriptor)
     try:
-        return Marker.from_json((directory / MARKER_NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
+        os.mkdir(f"{name}/{_FILES}", 0o700, dir_fd=attempts.descriptor)
+    except BaseException:
+        attempts.remove_empty(name)
+        raise
 
 
-def remove_tree(root: Path) -> None:
-    """Delete a directory tree; follow no link; restore permissions that stand in the way."""
-    if not root.is_dir() or root.is_symlink():
-        # Not one of ours, such as what a file browser leaves behind.
-        root.unlink(missing_ok=True)
-        return
+def _execution_of(name: str) -> str | None:
+    """The execution that a directory's name tells; None for a name that we give to none."""
+    match = _DIRECTORY_NAME.fullmatch(name)
+    return None if match is None else match[1]
+
+
+def _open_to_remove(path: Path, tag: Tag) -> OwnDirectory | None:
+    """Open one of our directories; `OSError` where a body took the tag or the mode from it."""
     try:
-        shutil.rmtree(root)
-    except PermissionError:
-        for parent, directories, _ in os.walk(root):
-            for name in directories:
-                path = Path(parent, name)
-                if not path.is_symlink():
-                    path.chmod(stat.S_IRWXU)
-        root.chmod(stat.S_IRWXU)
-        shutil.rmtree(root)
+        return open_own_directory(path, tag)
+    except EnvironmentUnfitError as error:
+        raise PermissionError(errno.EPERM, error.message, str(path)) from error
+
+
+def _remove_below(path: Path, tag: Tag, name: str) -> None:
+    own = _open_to_remove(path, tag)
+    if own is not None:
+        with own:
+            own.remove_tree(name)
+
+
+def _remove(own: OwnDirectory, name: str) -> None:
+    """Delete what a dead execution left; what cannot be deleted keeps no worker from its start."""
+    try:
+        own.remove_tree(name)
+    except OSError as error:
+        _log.warning("cannot remove %s: %s", own.path / name, error)
+
+
+def _explain_lost_workspace(files: Path, error: OSError) -> UnpublishableFileError:
+    """The error for a workspace directory that is not what the body was given."""
+    with suppress(OSError):
+        if files.is_symlink() or files.parent.is_symlink():
+            return UnpublishableFileError(
+                f"workspace publication does not support symlinks: {files} was replaced by one",
+                path=str(files),
+                hint="write into the directory that the task gets, or copy the files into it",
+            )
+    reason = error.strerror if error.errno != errno.ENOENT else "it is gone"
+    return UnpublishableFileError(
+        f"the workspace directory {files} cannot be read any more: {reason}",
+        path=str(files),
+        hint="the task removes or replaces what is in its directory, never the directory itself",
+    )

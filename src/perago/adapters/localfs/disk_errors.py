@@ -30,6 +30,12 @@ def disk_errors(place: Path, action: str) -> Iterator[None]:
 def explain_os_error(error: OSError, place: Path, action: str) -> PeragoError:
     """The error to raise when an action of ours failed at a place."""
     said = error.strerror or str(error)
+    if isinstance(error, FileExistsError) and error.filename is not None:
+        return StoreError(
+            f"cannot {action} {place}: there is a file {error.filename!r} already",
+            hint="nothing is written over: empty the directory, or rename the object if the file "
+            "system takes two different names for one",
+        )
     if error.errno in _FULL:
         return InsufficientDiskError(
             f"cannot {action} {place}: {said}",

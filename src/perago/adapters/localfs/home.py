@@ -5,19 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 from perago.domain.errors import EnvironmentUnfitError, UsageError
+from perago.system.directories import make_own_directory, make_private_directories
+from perago.system.state_files import write_state
+from perago.system.tags import LOGS_TAG
 
 _IGNORE_FILE = ".gitignore"
+_PROBE = ".writable"
 
 
 def make_home(home: Path) -> bool:
-    """Create the home unless it exists; say whether it was created.
+    """Create the home, for this user alone, unless it exists; say whether it was created.
 
     A home stands in a project by default, and a store does not belong into its Git history.
     """
     if home.is_dir():
         return False
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        make_private_directories(home)
         (home / _IGNORE_FILE).write_text("*\n", encoding="ascii")
     except OSError as error:
         raise EnvironmentUnfitError(
@@ -44,12 +48,14 @@ def require_home(home: Path) -> None:
 
 
 def make_logs_directory(logs: Path) -> None:
-    """Make sure that attempts can write their logs: without one, no attempt runs."""
+    """Make sure that attempts can write their logs: without one, no attempt runs.
+
+    It is a directory of Perago's own, for old logs are deleted there.
+    """
     try:
-        logs.mkdir(parents=True, exist_ok=True)
-        probe = logs / ".writable"
-        probe.touch()
-        probe.unlink()
+        with make_own_directory(logs, LOGS_TAG) as own:
+            write_state(_PROBE, b"", directory=own.descriptor)
+            own.remove_tree(_PROBE)
     except OSError as error:
         raise EnvironmentUnfitError(
             f"cannot write logs to {logs}: {error.strerror}",

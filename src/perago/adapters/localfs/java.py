@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from perago.adapters.environment import without_own_variables
+
 USUAL_PLACES = (
     "/usr/lib/jvm/*",
     "/usr/java/*",
@@ -77,6 +79,7 @@ def probe_java(home: Path) -> int | None:
     try:
         answer = subprocess.run(
             [home / "bin" / "java", "-version"],
+            env=without_own_variables(os.environ),
             capture_output=True,
             text=True,
             errors="replace",

@@ -7,18 +7,26 @@ knows that every other worker id of this root is dead.
 
 from __future__ import annotations
 
-import fcntl
+import logging
 import os
+import re
 import uuid
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from perago.domain.errors import EnvironmentUnfitError, WorkspaceRootLockedError
+from perago.domain.errors import EnvironmentUnfitError, PeragoError, WorkspaceRootLockedError
 from perago.domain.ids import WorkerId
+from perago.system.directories import make_private_directories
+from perago.system.file_lock import open_lock_file, read_holder, try_lock, write_holder
+from perago.system.state_files import read_state_bytes, write_state
+
+_log = logging.getLogger(__name__)
 
 _LOCK_NAME = ".perago-root.lock"
 _ID_NAME = ".perago-root-id"
+_ID = re.compile(r"perago-[0-9a-f]{12}")
+_ID_BYTES = 64
 
 
 class WorkspaceRootLock:
@@ -32,15 +40,15 @@ class WorkspaceRootLock:
     def acquire(self) -> None:
         """Take the lock, or raise `WorkspaceRootLockedError` naming the holder."""
         try:
-            self._root.mkdir(parents=True, exist_ok=True)
-            self._descriptor = _lock(self._root / _LOCK_NAME)
-            self._root_id = _read_or_make_id(self._root / _ID_NAME)
-        except BlockingIOError as error:
-            holder = (self._root / _LOCK_NAME).read_text("ascii", "replace").strip()
-            raise WorkspaceRootLockedError(
-                f"the workspace root {self._root} is held by process {holder or 'unknown'}",
-                hint="wait for it, stop it, or set PERAGO_WORKSPACE_ROOT to another directory",
-            ) from error
+            make_private_directories(self._root)
+            self._descriptor = open_lock_file(self._root / _LOCK_NAME)
+            if not try_lock(self._descriptor):
+                raise self._held_by(read_holder(self._descriptor))
+            self._write_holder()
+            self._root_id = _read_or_make_id(self._root)
+        except PeragoError:
+            self.release()
+            raise
         except OSError as error:
             self.release()
             raise EnvironmentUnfitError(
@@ -62,6 +70,21 @@ class WorkspaceRootLock:
         """Whether a worker id belongs to a supervisor of this root, now or earlier."""
         return worker_id.startswith(f"{self._root_id}-")
 
+    def _held_by(self, holder: int | None) -> WorkspaceRootLockedError:
+        return WorkspaceRootLockedError(
+            f"the workspace root {self._root} is held by process {holder or 'unknown'}",
+            hint="wait for it, stop it, or set PERAGO_WORKSPACE_ROOT to another directory",
+        )
+
+    def _write_holder(self) -> None:
+        """Say who holds it, for a process that is refused."""
+        assert self._descriptor is not None
+        if not write_holder(self._descriptor):
+            raise EnvironmentUnfitError(
+                f"{self._root / _LOCK_NAME} is no lock file of Perago's: it has content",
+                hint="move it out of the way, or set PERAGO_WORKSPACE_ROOT to another directory",
+            )
+
     def __enter__(self) -> Self:
         self.acquire()
         return self
@@ -75,25 +98,27 @@ class WorkspaceRootLock:
         self.release()
 
 
-def _lock(path: Path) -> int:
-    """Lock a file and write this process's id into it, for whoever is refused."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+def _read_or_make_id(root: Path) -> str:
+    """The root's own id, made once, and again where the file is damaged.
+
+    With a new one earlier workers of the root are not known as such: they are left to their leases.
+    """
+    path = root / _ID_NAME
+    root_id: str | None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _read_or_make_id(path: Path) -> str:
-    """The root's own id, made once; replaced by rename so that a kill cannot leave half of it."""
-    if path.exists():
-        return path.read_text(encoding="ascii")
+        root_id = read_state_bytes(path, limit=_ID_BYTES).decode("ascii", "replace")
+    except FileNotFoundError:
+        root_id = None
+    except ValueError as error:
+        root_id = str(error)
+    if root_id is not None:
+        if _ID.fullmatch(root_id):
+            return root_id
+        _log.warning("%s is made anew: it holds no id of a workspace root", path)
     root_id = f"perago-{uuid.uuid4().hex[:12]}"
-    fresh = path.with_suffix(".new")
-    fresh.write_text(root_id, encoding="ascii")
-    fresh.replace(path)
+    directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        write_state(_ID_NAME, root_id.encode("ascii"), directory=directory)
+    finally:
+        os.close(directory)
     return root_id

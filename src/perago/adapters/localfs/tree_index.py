@@ -3,7 +3,8 @@
 Invariant: a file is taken for unchanged without being read only if its size, mtime, ctime and
 inode are the remembered ones *and* its ctime is older than the moment of remembering on the file
 system's own clock. A change after that moment gets a ctime at or after it, so it cannot hide; a
-file from that very tick ("racy", in git's words) is hashed.
+file from that very tick ("racy", in git's words) is hashed. Where the file system does not tell of
+all changes, everything is hashed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perago.domain.ids import Digest, RelativePath
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,8 @@ class _Stamp:
 class TreeIndex:
     """The remembered stamps and digests of one directory."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, trusts_stamps: bool = True) -> None:
+        self._trusts_stamps = trusts_stamps
         self._entries: dict[str, tuple[_Stamp, Digest]] = {}
         self._taken_at_ns = 0
 
@@ -44,11 +48,13 @@ class TreeIndex:
 
         `probe` is a file name on the same file system, used to read that system's clock.
         """
+        if not self._trusts_stamps:
+            return
         base = f"{directory}{os.sep}"
         self._entries = {
             path: (_Stamp.of(os.lstat(base + path)), digest) for path, digest in digests.items()
         }
-        probe.write_bytes(b"")
+        os.close(os.open(probe, _NEW_FILE, 0o600))
         self._taken_at_ns = probe.lstat().st_ctime_ns
         probe.unlink()
 

@@ -27,7 +27,7 @@ from perago.adapters.localfs.copying import (
 from perago.adapters.localfs.disks import free_bytes
 from perago.adapters.object_cache.index import Index
 from perago.adapters.object_cache.intake import Intake, identity_key
-from perago.adapters.object_cache.layout import CacheHome, is_digest, is_still_at, remove_entry
+from perago.adapters.object_cache.layout import CacheHome, is_digest, is_still_at
 from perago.adapters.object_cache.scratch import Scratch, sweep
 from perago.adapters.object_cache.settling import Settling
 from perago.domain.errors import EnvironmentUnfitError, PeragoError
@@ -120,7 +120,7 @@ class ObjectCache:
             if not self._home.shares_disk(directory) or free_bytes(directory) >= needed:
                 return
             self._home.ensure_fit()
-            sweep(self._home.incoming)
+            sweep(self._home)
             # Measured again, for an entry may have shared its blocks with a file that stays.
             while (lacking := needed - free_bytes(directory)) > 0 and self._evict(lacking):
                 _log.info("the object cache gave way: %d bytes were lacking", lacking)
@@ -177,12 +177,12 @@ class ObjectCache:
                     self._settling.settle(change, intake, used)
             finally:
                 intake.clean_up()
-            sweep(self._home.incoming)
+            sweep(self._home)
         except (OSError, PeragoError) as error:
             self._warn("was not updated", error)
 
     def _evict(self, lacking: int) -> bool:
-        scratch = Scratch(self._home.incoming)
+        scratch = Scratch(self._home)
         try:
             with self._index.changing() as change:
                 return self._settling.give_way(change, scratch, lacking)
@@ -196,7 +196,7 @@ class ObjectCache:
         try:
             with self._index.changing() as change:
                 if source is None or is_still_at(entry, source):
-                    remove_entry(entry)
+                    self._home.remove_entry(entry)
                     change.forget([digest])
         except (OSError, PeragoError) as error:
             self._warn("was not updated", error)

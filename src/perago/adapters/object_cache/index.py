@@ -20,6 +20,7 @@ from perago.adapters.object_cache import sql
 from perago.adapters.object_cache.layout import CacheHome
 from perago.adapters.object_cache.scratch import new_scratch_name
 from perago.domain.ids import Digest
+from perago.system.state_files import make_private
 
 _log = logging.getLogger(__name__)
 
@@ -132,6 +133,7 @@ class Index:
         connection = self._open_existing(found[0]) if len(found) == 1 else None
         if connection is None:
             path = self._make_way()
+            make_private(path)
             connection = _connect(path)
             self._opened = path, connection
             _create(connection)
@@ -157,9 +159,9 @@ class Index:
         """Throw away every index and every entry; the name of a new index."""
         for path in self._home.root.glob("index-*"):
             path.unlink(missing_ok=True)
-        try:
-            self._home.objects.rmdir()
-        except OSError:
+        with self._home.opened() as own:
+            is_gone = own.remove_empty("objects")
+        if not is_gone:
             # Not empty. Without a lock of its own it is debris, which the next sweep removes.
             self._home.objects.rename(new_scratch_name(self._home.incoming))
         self._home.objects.mkdir(mode=0o700, exist_ok=True)

@@ -138,7 +138,7 @@ class Intake:
 
     def _make_scratch(self) -> Scratch:
         if self._scratch is None:
-            self._scratch = Scratch(self._home.incoming)
+            self._scratch = Scratch(self._home)
         return self._scratch
 
     def _stop(self, error: OSError) -> None:

@@ -14,28 +14,29 @@ has its name, and nothing is removed that stood here before the tag.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
-import shutil
-import stat
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from perago.adapters.localfs.disks import is_same_disk
-from perago.domain.errors import EnvironmentUnfitError
+from perago.system.directories import OwnDirectory, make_own_directory
+from perago.system.file_lock import give_up_after, open_lock_file, wait_for_lock
+from perago.system.tags import Tag
 
-_TAG = (
-    "Signature: 8a477f597d28d172789f06886806bc55\n"
-    "# Perago's object cache: all that is here can be downloaded again.\n"
+CACHE_TAG = Tag(
+    purpose="the object cache",
+    advice="choose another directory (PERAGO_CACHE_DIRECTORY)",
+    file_name="CACHEDIR.TAG",
+    text="Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# Perago's object cache: all that is here can be downloaded again.\n",
+    entries=frozenset({"objects", "incoming"}),
 )
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _LARGEST_RESERVE_BYTES = 2**30
 _RESERVE_SHARE = 20
 _LOCK_SECONDS = 30.0
-_LONGEST_PAUSE_SECONDS = 0.05
 
 
 def is_digest(text: str) -> bool:
@@ -52,7 +53,6 @@ class CacheHome:
         self.incoming = self.root / "incoming"
         self._objects = f"{self.objects}{os.sep}"
         self._lock = self.root / "change.lock"
-        self._tag = self.root / "CACHEDIR.TAG"
         self._lock_seconds = lock_seconds
         self._is_fit = False
 
@@ -85,44 +85,37 @@ class CacheHome:
 
     def prepare(self) -> None:
         """Make the directories; raise `EnvironmentUnfitError` where it would not be safe."""
-        try:
-            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError) as error:
-            raise self._unfit("it, or a parent of it, is not a directory") from error
-        found = self.root.stat()
-        if found.st_uid != os.geteuid():
-            raise self._unfit(f"it belongs to user {found.st_uid}, not to the one who runs this")
-        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise self._unfit("other users can write to it", hint=f"chmod go-w {self.root}")
-        # Listed before the tag is looked for: whoever sets up a cache at this moment makes the
-        # tag first.
-        taken = {"objects", "incoming"}.intersection(path.name for path in self.root.iterdir())
-        if not self._tag.exists():
-            if taken:
-                raise self._unfit(f"it has a directory {taken.pop()!r} that is not a cache's")
-            self._tag.write_text(_TAG, encoding="ascii")
-        for directory in (self.objects, self.incoming):
-            directory.mkdir(mode=0o700, exist_ok=True)
+        with self.opened() as own:
+            for name in CACHE_TAG.entries or ():
+                own.below(name).close()
+
+    def opened(self) -> OwnDirectory:
+        """The directory, open; made if it is missing."""
+        # A link may lead there: the tag tells whether it leads to a cache.
+        return make_own_directory(self.root, CACHE_TAG, may_be_link=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Wait for the right to change the cache; a dying process gives it back."""
-        deadline = time.monotonic() + self._lock_seconds
-        descriptor = self._try_lock(deadline)
+        descriptor = self._try_lock()
         while descriptor is None:
-            descriptor = self._try_lock(deadline)
+            descriptor = self._try_lock()
         try:
             yield
         finally:
             os.close(descriptor)
 
-    def _try_lock(self, deadline: float) -> int | None:
+    def _try_lock(self) -> int | None:
         """The locked descriptor, or None if somebody removed the file that it locks."""
         self.prepare()
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(self._lock, flags, 0o600)
+        descriptor = open_lock_file(self._lock)
         try:
-            _wait_for(descriptor, deadline)
+            wait_for_lock(
+                descriptor,
+                give_up_after(
+                    self._lock_seconds, "another process does not release the cache's lock"
+                ),
+            )
             if is_still_at(self._lock, descriptor):
                 return descriptor
         except BaseException:
@@ -131,19 +124,14 @@ class CacheHome:
         os.close(descriptor)
         return None
 
-    def _unfit(self, reason: str, hint: str | None = None) -> EnvironmentUnfitError:
-        return EnvironmentUnfitError(
-            f"the object cache cannot be in {self.root}: {reason}",
-            hint=hint or "choose another directory (PERAGO_CACHE_DIRECTORY)",
-        )
-
-
-def remove_entry(path: Path) -> None:
-    """Remove what is at an entry's place, be it a file or something that should not be there."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+    def remove_entry(self, path: Path) -> None:
+        """Remove what is at an entry's place: a file, or something that should not be there."""
+        with (
+            self.opened() as own,
+            own.below("objects") as objects,
+            objects.below(path.parent.name) as shelf,
+        ):
+            shelf.remove_tree(path.name)
 
 
 def is_still_at(path: Path, descriptor: int) -> bool:
@@ -152,18 +140,3 @@ def is_still_at(path: Path, descriptor: int) -> bool:
         return os.path.samestat(path.lstat(), os.fstat(descriptor))
     except FileNotFoundError:
         return False
-
-
-def _wait_for(descriptor: int, deadline: float) -> None:
-    # Not a blocking call: a process that was suspended with the lock must not suspend the others.
-    pause = 0.001
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            if time.monotonic() > deadline:
-                raise TimeoutError("another process does not release the cache's lock") from error
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-        else:
-            return

@@ -6,23 +6,23 @@ process that dies, so a directory without one is debris, and anybody may remove 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
-import shutil
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
-from perago.adapters.object_cache.layout import is_still_at
-
-_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+from perago.adapters.object_cache.layout import CacheHome, is_still_at
+from perago.system.file_lock import try_lock
+from perago.system.tree_removal import OPEN_DIRECTORY
 
 
 class Scratch:
     """A directory of this process's own, until `remove`."""
 
-    def __init__(self, incoming: Path) -> None:
-        self._path, self._descriptor = _make_locked(incoming)
+    def __init__(self, home: CacheHome) -> None:
+        self._home = home
+        self._path, self._descriptor = _make_locked(home.incoming)
         self._numbers = count()
 
     def new_name(self) -> Path:
@@ -31,7 +31,7 @@ class Scratch:
 
     def remove(self) -> None:
         """Remove the directory with all that is left in it."""
-        shutil.rmtree(self._path, ignore_errors=True)  # what stays is swept later
+        _remove(self._home, self._path.name)
         os.close(self._descriptor)
 
 
@@ -40,18 +40,23 @@ def new_scratch_name(incoming: Path) -> Path:
     return incoming / secrets.token_hex(16)
 
 
-def sweep(incoming: Path) -> None:
+def sweep(home: CacheHome) -> None:
     """Remove the scratch directories of processes that died."""
-    for path in incoming.iterdir():
+    for path in home.incoming.iterdir():
         try:
-            descriptor = os.open(path, _OPEN_DIRECTORY)
-        except (FileNotFoundError, NotADirectoryError):
+            descriptor = os.open(path, OPEN_DIRECTORY)
+        except OSError:
             continue  # its owner was faster, or it is nothing of ours
         try:
-            if _try_lock(descriptor):
-                shutil.rmtree(path, ignore_errors=True)
+            if try_lock(descriptor):
+                _remove(home, path.name)
         finally:
             os.close(descriptor)
+
+
+def _remove(home: CacheHome, name: str) -> None:
+    with suppress(OSError), home.opened() as own, own.below("incoming") as incoming:
+        incoming.remove_tree(name)  # what stays is swept later
 
 
 def _make_locked(incoming: Path) -> tuple[Path, int]:
@@ -59,18 +64,10 @@ def _make_locked(incoming: Path) -> tuple[Path, int]:
         path = new_scratch_name(incoming)
         path.mkdir(mode=0o700)
         try:
-            descriptor = os.open(path, _OPEN_DIRECTORY)
+            descriptor = os.open(path, OPEN_DIRECTORY)
         except FileNotFoundError:
             continue
         # Between its making and its locking a sweep may have taken it for debris: make another.
-        if _try_lock(descriptor) and is_still_at(path, descriptor):
+        if try_lock(descriptor) and is_still_at(path, descriptor):
             return path, descriptor
         os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from perago.adapters.object_cache.index import Change
 from perago.adapters.object_cache.intake import Intake
-from perago.adapters.object_cache.layout import CacheHome, is_digest, remove_entry
+from perago.adapters.object_cache.layout import CacheHome, is_digest
 from perago.adapters.object_cache.scratch import Scratch
 from perago.domain.ids import Digest
 from perago.domain.workspace import disk_use
@@ -62,7 +62,7 @@ class Settling:
                 temporary.replace(target)
             except OSError:  # its directory is missing, or something that is no file is there
                 target.parent.mkdir(mode=0o700, exist_ok=True)
-                remove_entry(target)
+                self._home.remove_entry(target)
                 temporary.replace(target)
         except OSError as error:
             _log.warning("the content %s is not cached: %s", digest, error)

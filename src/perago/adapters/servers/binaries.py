@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from perago.adapters.environment import without_own_variables
 from perago.adapters.progress import Progress
 from perago.adapters.servers.go import USUAL_PLACES, GoBuild, explain_missing_go, find_go
 from perago.adapters.servers.program_cache import Binary, cached_path, fill_cache
@@ -60,7 +61,7 @@ def probe_version(path: Path, environment: Mapping[str, str]) -> str | None:
     try:
         answer = subprocess.run(
             [path, "--version"],
-            env=dict(environment),
+            env=without_own_variables(environment),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

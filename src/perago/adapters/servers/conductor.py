@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import secrets
-import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 
 from perago.adapters.servers.answers import ask_server
 from perago.adapters.servers.conductor_program import CONDUCTOR_PROPERTIES, ConductorProgram
-from perago.adapters.servers.local_server import Invocation, LocalServer
+from perago.adapters.servers.local_server import SERVER_TAG, Invocation, LocalServer
 from perago.adapters.servers.states import ServerState
 from perago.domain.errors import EnvironmentUnfitError
+from perago.system.directories import make_own_directory
 
 _DATABASE_OPTIONS = "busy_timeout=15000&journal_mode=WAL&synchronous=NORMAL"
 """The server's own choice, and no wait for the disk at every commit: a killed server loses nothing,
@@ -55,9 +56,11 @@ class ConductorServer(LocalServer[ConductorProgram, ConductorState]):
                 hint="choose another home (--home or PERAGO_HOME)",
             )
         scratch = self.directory / "tmp"
-        # A killed server leaves what it unpacked.
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(mode=0o700)
+        with make_own_directory(self.directory, SERVER_TAG) as own:
+            # A killed server leaves what it unpacked.
+            with suppress(OSError):
+                own.remove_tree(scratch.name)
+            own.below(scratch.name).close()
         properties = CONDUCTOR_PROPERTIES | {
             "server.port": str(state.port),
             "spring.datasource.url": f"jdbc:sqlite:{database}?{_DATABASE_OPTIONS}",

@@ -4,26 +4,26 @@ The jar is unpacked once, and the classes that a start loads are archived once. 
 in a third of the time (11 s and 9 s of processor time; from the jar 37 s and 32 s; 2 cores,
 Java 25).
 
-Invariant: the unpacked jar and the archive each appear whole or not at all, and their absence costs
-time only.
+Invariants: the unpacked jar and the archive each appear whole or not at all, and their absence
+costs time only. No jar is unpacked or run whose content is not the one that is written down.
 """
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from perago.adapters.file_lock import hold_file_lock
 from perago.adapters.progress import Progress
 from perago.adapters.servers.java import find_server_java
 from perago.adapters.servers.local_server import environment_of_server
-from perago.adapters.servers.maven import find_jar, provide_jar
-from perago.adapters.servers.program_cache import SCRATCH_PREFIX, Binary, sweep
-from perago.adapters.servers.programs import CONDUCTOR
+from perago.adapters.servers.maven import find_jar, provide_jar, require_content
+from perago.adapters.servers.program_cache import SCRATCH_PREFIX, SCRATCH_TAG, Binary, sweep
+from perago.adapters.servers.programs import CONDUCTOR, MavenProgram
 from perago.adapters.servers.toolchains import Tool
+from perago.system.directories import scratch_directory
+from perago.system.file_lock import hold_file_lock
 
 CONDUCTOR_PROPERTIES = {
     # Ignore the settings of a Spring project in the working directory.
@@ -72,21 +72,38 @@ class ConductorProgram:
         return [*QUICK_JAVA, *archived, "-jar", str(unpacked)]
 
 
-def find_conductor(*, cache: Path, environment: Mapping[str, str]) -> ConductorProgram | None:
+def find_conductor(
+    *, cache: Path, environment: Mapping[str, str], program: MavenProgram = CONDUCTOR
+) -> ConductorProgram | None:
     """Find the jar in the cache, and a Java. Return None without a jar; a Java must be there."""
-    jar = find_jar(CONDUCTOR, cache=cache)
-    return None if jar is None else ConductorProgram(jar=jar, java=find_server_java(environment))
+    jar = find_jar(program, cache=cache)
+    if jar is None:
+        return None
+    _require_content_once(program, jar)
+    return ConductorProgram(jar=jar, java=find_server_java(environment))
 
 
 def provide_conductor(
-    *, cache: Path, environment: Mapping[str, str], progress: Progress
+    *,
+    cache: Path,
+    environment: Mapping[str, str],
+    progress: Progress,
+    program: MavenProgram = CONDUCTOR,
 ) -> ConductorProgram:
     """Find both, or fetch and unpack the jar; minutes, the first time."""
     java = find_server_java(environment)  # first: without one the jar is of no use
-    jar = provide_jar(CONDUCTOR, cache=cache, environment=environment, progress=progress)
+    jar = provide_jar(program, cache=cache, environment=environment, progress=progress)
+    if jar.source == "cache":  # else it was looked at when it came
+        _require_content_once(program, jar)
     kept = environment_of_server(environment)
     _Unpacking(jar=jar, java=java, environment=kept, progress=progress).make()
     return ConductorProgram(jar=jar, java=java)
+
+
+def _require_content_once(program: MavenProgram, jar: Binary) -> None:
+    """Look at a jar that is to be unpacked or run; what was unpacked of it was looked at then."""
+    if not _unpacked_jar(jar.path).is_file():
+        require_content(program, jar.path)
 
 
 def _unpacked_jar(jar: Path) -> Path:
@@ -136,18 +153,16 @@ class _Unpacking:
         cache = self.jar.path.parent
         with hold_file_lock(
             cache / ".lock",
-            waiting=f"another process unpacks {self.jar.program}: waiting …",
-            progress=self.progress,
+            on_wait=self.progress.while_waiting(
+                f"another process unpacks {self.jar.program}: waiting …"
+            ),
         ):
             sweep(cache)
-            # The next sweep removes the rest.
-            with tempfile.TemporaryDirectory(
-                prefix=SCRATCH_PREFIX, dir=cache, ignore_cleanup_errors=True
-            ) as scratch:
+            with scratch_directory(cache, SCRATCH_TAG, SCRATCH_PREFIX) as scratch:
                 if not self._unpacked.is_file():
-                    self._unpack(Path(scratch))
+                    self._unpack(scratch)
                 if self._unpacked.is_file() and self._lacks_archive():
-                    self._archive_classes(Path(scratch))
+                    self._archive_classes(scratch)
 
     def _unpack(self, scratch: Path) -> None:
         made = scratch / _UNPACKED
@@ -157,8 +172,9 @@ class _Unpacking:
         if failure is not None or not (made / self.jar.path.name).is_file():
             self._say_slower(f"{self.java} cannot unpack it: {failure or 'it made no file'}")
             return
-        # Remains without the jar would be in the way.
-        shutil.rmtree(self._unpacked.parent, ignore_errors=True)
+        # Remains without the jar would be in the way. They go with the scratch directory.
+        with suppress(FileNotFoundError):
+            self._unpacked.parent.rename(scratch / "remains")
         made.rename(self._unpacked.parent)
 
     def _archive_classes(self, scratch: Path) -> None:

@@ -91,9 +91,16 @@ class GoBuild:
 
     def _source_directory(self, answer: str) -> Path:
         try:
-            return Path(json.loads(answer)["Dir"])
+            told = json.loads(answer)
+            directory, found = Path(told["Dir"]), told["Sum"]
         except (ValueError, KeyError, TypeError) as error:
             raise self._explain("go mod", "it did not say where the module is") from error
+        if found != self.program.module_sum:
+            raise self._explain(
+                "go mod",
+                f"the module is not the one that Perago was tested with: its checksum is {found}",
+            )
+        return directory
 
     def _run(self, arguments: list[str], directory: Path, doing: str) -> str:
         """Run Go to its end and give what it printed."""

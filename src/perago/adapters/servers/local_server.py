@@ -7,7 +7,6 @@ recorded, never one that merely got its pid.
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -17,7 +16,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
-from perago.adapters.file_lock import hold_file_lock
 from perago.adapters.servers.processes import (
     LOOPBACK,
     ChildServer,
@@ -30,10 +28,19 @@ from perago.adapters.servers.processes import (
 from perago.adapters.servers.programs import Runnable
 from perago.adapters.servers.states import ServerState, StateT, read_state, write_state
 from perago.domain.errors import EnvironmentUnfitError, UsageError
+from perago.system.directories import make_own_directory, remove_own_directory
+from perago.system.file_lock import hold_file_lock
+from perago.system.tags import Tag
 
 _GIVE_UP_SECONDS = 5.0
 _PAUSE_SECONDS = 0.05
 _PORT_ATTEMPTS = 3
+
+SERVER_TAG = Tag(
+    purpose="a server's data",
+    advice="choose another home (--home or PERAGO_HOME), or move the directory away: an earlier "
+    "version of Perago, or another program, made it",
+)
 
 _KEPT_VARIABLES = ("HOME", "PATH", "TMPDIR", "TZ")
 
@@ -186,8 +193,7 @@ class LocalServer(ABC, Generic[ProgramT, StateT]):
             return False
         with self._lock():
             self._stop(self.stop_seconds)
-            shutil.rmtree(self.directory)
-            return True
+            return remove_own_directory(self.directory, SERVER_TAG)
 
     def report(self) -> ServerReport[StateT]:
         """Look at it without changing anything."""
@@ -208,7 +214,7 @@ class LocalServer(ABC, Generic[ProgramT, StateT]):
 
     def _make_directory(self) -> None:
         try:
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_own_directory(self.directory, SERVER_TAG).close()
         except OSError as error:
             raise EnvironmentUnfitError(
                 f"cannot create {self.directory}: {error.strerror}",

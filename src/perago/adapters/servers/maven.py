@@ -1,11 +1,13 @@
 """Where a server's jar comes from: the cache, else Maven and its local repository.
 
-Invariant: the target appears whole or not at all. Where the file system can, it is the very file of
-Maven's repository under a second name, and not half a gigabyte more.
+Invariants: the target appears whole or not at all, and only with the content that Perago was tested
+with. Where the file system can, it is the very file of Maven's repository under a second name, and
+not half a gigabyte more.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Mapping
@@ -45,6 +47,18 @@ def provide_jar(
     return Binary(program=program, path=path, version=program.version, source="Maven")
 
 
+def require_content(program: MavenProgram, jar: Path) -> None:
+    """Raise for a jar that is not the one that Perago was tested with; takes a second or two."""
+    with jar.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != program.sha256:
+        raise EnvironmentUnfitError(
+            f"{jar} is not the {program} that Perago was tested with: its SHA-256 is {found}",
+            hint="find out where it comes from; once it is removed, also from Maven's repository "
+            "(~/.m2/repository), it is fetched again",
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MavenFetch:
     """One fetch: `scratch` is an empty directory of its own, on the file system of the target."""
@@ -81,6 +95,7 @@ class _MavenFetch:
         made = self.scratch / self.program.file_name
         if not made.is_file():
             raise self._explain("Maven said nothing, and there is no jar", target)
+        require_content(self.program, made)
         made.replace(target)
 
     def _take_over(self, target: Path) -> bool:
@@ -91,6 +106,7 @@ class _MavenFetch:
         jar = Path(home) / ".m2" / "repository" / self.program.repository_path
         if not jar.is_file():
             return False
+        require_content(self.program, jar)
         with suppress(OSError):
             target.hardlink_to(jar)
             return True

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import psutil
 
-from perago.adapters.localfs.processes import ProcessIdentity, identify
-from perago.adapters.servers.tether import Tether
 from perago.domain.errors import EnvironmentUnfitError
+from perago.system.parent_watch import Tether
+from perago.system.processes import ProcessIdentity, identify
 
 LOOPBACK = "127.0.0.1"
 
@@ -52,7 +52,7 @@ class ChildServer:
                 status = 0
             self._exit_code = os.waitstatus_to_exitcode(status)
             if self._tether is not None:
-                self._tether.release()
+                self._tether.dismiss()
         return self._exit_code
 
 
@@ -66,7 +66,7 @@ def spawn_server(
     try:
         return ChildServer(_spawn(command, environment, log, tether.group), tether)
     except BaseException:
-        tether.release()
+        tether.dismiss()
         raise
 
 

@@ -6,20 +6,29 @@ directory names. Several processes that need it at once make it once.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from perago.adapters.file_lock import hold_file_lock
 from perago.adapters.progress import Progress
 from perago.adapters.servers.programs import Program
 from perago.domain.errors import EnvironmentUnfitError
+from perago.system.directories import (
+    make_private_directories,
+    scratch_directory,
+    sweep_scratch_directories,
+)
+from perago.system.file_lock import hold_file_lock
+from perago.system.tags import Tag
 
 SCRATCH_PREFIX = ".build-"
 """Begins the names of scratch directories, which `sweep` removes."""
+
+SCRATCH_TAG = Tag(
+    purpose="scratch space for tools",
+    advice="choose another cache directory (PERAGO_CACHE_DIRECTORY)",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,16 +70,15 @@ def fill_cache(
     """
     target = cached_path(program, cache)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_private_directories(target.parent)
         with hold_file_lock(
             target.parent / ".lock",
-            waiting=f"another process {doing}s {program}: waiting …",
-            progress=progress,
+            on_wait=progress.while_waiting(f"another process {doing}s {program}: waiting …"),
         ):
             sweep(target.parent)
             if not target.is_file():
-                with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, dir=target.parent) as made:
-                    make(Path(made), target)
+                with scratch_directory(target.parent, SCRATCH_TAG, SCRATCH_PREFIX) as made:
+                    make(made, target)
     except OSError as error:
         raise EnvironmentUnfitError(
             f"cannot {doing} {program} into {target.parent}: {error.strerror}",
@@ -81,6 +89,5 @@ def fill_cache(
 
 def sweep(directory: Path) -> None:
     """Remove the scratch directories of killed processes; the caller holds the lock."""
-    for left in directory.glob(f"{SCRATCH_PREFIX}*"):
-        # A compiler may be writing its last file there: what stays now goes the next time.
-        shutil.rmtree(left, ignore_errors=True)
+    # A compiler may be writing its last file there: what stays now goes the next time.
+    sweep_scratch_directories(directory, SCRATCH_TAG, SCRATCH_PREFIX)

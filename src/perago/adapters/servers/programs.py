@@ -13,6 +13,7 @@ CONDUCTOR_VERSION = "3.32.1"
 """What the tests run against."""
 
 _LAKEFS_MODULE = "github.com/treeverse/lakefs"
+_LAKEFS_SUM = "h1:cODxuNUnDEFaueXRUI53G5tUq9FelXyR9A5Y9+WNWUk="
 
 
 class Runnable(Protocol):
@@ -46,6 +47,8 @@ class GoProgram(Program):
 
     module: str
     package: str
+    module_sum: str
+    """What Go says of the module that it downloaded; its go.sum answers for all others."""
     version_variable: str
     """The Go variable that the linker fills: a build that nobody labels calls itself `dev`."""
 
@@ -58,6 +61,8 @@ class MavenProgram(Program):
     artifact: str
     classifier: str
     megabytes: int
+    sha256: str
+    """What the jar must hold: that of the tests."""
 
     @property
     def coordinates(self) -> str:
@@ -82,6 +87,7 @@ LAKEFS = GoProgram(
     family="lakefs",
     version=LAKEFS_VERSION,
     module=_LAKEFS_MODULE,
+    module_sum=_LAKEFS_SUM,
     package="./cmd/lakefs",
     version_variable=f"{_LAKEFS_MODULE}/pkg/version.Version",
 )
@@ -91,6 +97,7 @@ LAKECTL = GoProgram(
     family="lakefs",
     version=LAKEFS_VERSION,
     module=_LAKEFS_MODULE,
+    module_sum=_LAKEFS_SUM,
     package="./cmd/lakectl",
     version_variable=f"{_LAKEFS_MODULE}/pkg/version.Version",
 )
@@ -103,4 +110,5 @@ CONDUCTOR = MavenProgram(
     artifact="conductor-server",
     classifier="boot",
     megabytes=458,
+    sha256="f3699a34bb72c35c10469a063392e5de4900bc4568c8a4357a711186d6269d3f",
 )

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self, TypeVar
 
-from perago.adapters.localfs.processes import ProcessIdentity
 from perago.adapters.servers.processes import LOOPBACK
 from perago.domain.errors import EnvironmentUnfitError
+from perago.system import state_files
+from perago.system.processes import ProcessIdentity
 
 _STATE_NAME = "state.json"
 
@@ -44,25 +44,33 @@ def read_state(directory: Path, kind: type[StateT]) -> StateT | None:
     """The state, or None where no server was ever started."""
     path = directory / _STATE_NAME
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        process = document.pop("process")
-        return kind(**document, process=None if process is None else ProcessIdentity(**process))
+        return _parse_state(state_files.read_state(path), kind)
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise EnvironmentUnfitError(
             f"{path} is no state of a server",
             hint=f"see that no server runs on {directory}, then remove that directory",
         ) from error
 
 
+def _parse_state(document: object, kind: type[StateT]) -> StateT:
+    if not isinstance(document, dict):
+        raise TypeError("it is no object")
+    process = document.pop("process")
+    state_files.whole_number(document["port"], least=1, most=65535)
+    for name in document.keys() - {"port"}:
+        if document[name] is not None:
+            state_files.text_of(document[name])
+    identity = None if process is None else ProcessIdentity.from_json(process)
+    return kind(**document, process=identity)
+
+
 def write_state(directory: Path, state: ServerState) -> None:
     """Replace the state; the caller holds the directory's lock."""
-    path = directory / _STATE_NAME
-    fresh = path.with_suffix(".new")
-    with suppress(FileNotFoundError):
-        fresh.unlink()
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(asdict(state), file, indent=2)
-    fresh.replace(path)
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        content = json.dumps(asdict(state), indent=2).encode()
+        state_files.write_state(_STATE_NAME, content, directory=opened)
+    finally:
+        os.close(opened)

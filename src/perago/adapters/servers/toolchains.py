@@ -14,8 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from perago.adapters.environment import without_own_variables
 from perago.adapters.progress import Progress
-from perago.adapters.servers.tether import Tether
+from perago.system.parent_watch import Tether
 
 _BOUND_SECONDS = 3600
 _INTERRUPT_SECONDS = 5
@@ -57,7 +58,7 @@ class Tool:
             process = subprocess.Popen(
                 [str(self.path), *arguments],
                 cwd=directory,
-                env=dict(self.environment),
+                env=without_own_variables(self.environment),
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -25,8 +24,10 @@ from perago.adapters.localfs.java import JavaInstallation
 from perago.adapters.spark.cluster import explain_refusal, require_executor, require_master
 from perago.adapters.spark.environment import environment_of
 from perago.adapters.spark.s3a import require_s3a
+from perago.adapters.spark.scratch import make_scratch, remove_scratch
 from perago.adapters.spark.settings import LOG_CONFIGURATION_NAME, is_local, select_launch_conf
 from perago.domain.errors import EnvironmentUnfitError
+from perago.system.directories import make_private_directories
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -174,9 +175,10 @@ def start_jvm(
 
 def prepare_scratch(scratch: Path) -> None:
     """Make the directory that Spark works in, empty but for its log configuration."""
-    shutil.rmtree(scratch, ignore_errors=True)
+    remove_scratch(scratch)
+    make_scratch(scratch)
     for name in ("local", "warehouse", "tmp"):
-        (scratch / name).mkdir(parents=True, exist_ok=True)
+        (scratch / name).mkdir(exist_ok=True)
     (scratch / LOG_CONFIGURATION_NAME).write_text(LOG_CONFIGURATION, encoding="utf-8")
 
 
@@ -225,10 +227,14 @@ def _launch(conf: Mapping[str, str], log: Path | None) -> JavaGateway:
     with ExitStack() as stack:
         output = {}
         if log is not None:
-            log.parent.mkdir(parents=True, exist_ok=True)
-            stream = stack.enter_context(log.open("ab"))
+            make_private_directories(log.parent)
+            stream = stack.enter_context(open(log, "ab", opener=_open_private))
             output = {"stdout": stream, "stderr": stream}
         return launch_gateway(launch_conf, popen_kwargs=output)  # type: ignore[no-untyped-call]
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _spark_environment(java: JavaInstallation, conf: Mapping[str, str]) -> dict[str, str]:

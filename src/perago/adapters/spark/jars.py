@@ -1,7 +1,8 @@
 """The jars that Spark's wheel leaves out: got once, by Spark's own resolver, and kept.
 
-Invariant: a directory of jars in the cache is whole: it is made beside it and moved in. A set that
-is there is used without a look at the network.
+Invariants: a directory of jars in the cache is whole: it is made beside it and moved in. A set that
+is there is used without a look at the network. No jar is used whose content is not the one that is
+written down in `jar_hashes`.
 """
 
 from __future__ import annotations
@@ -9,16 +10,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import subprocess
-import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from perago.adapters.file_lock import hold_file_lock
+from perago.adapters.environment import without_own_variables
 from perago.adapters.localfs.java import JavaInstallation
 from perago.adapters.progress import Progress
+from perago.adapters.spark.jar_hashes import DELTA_HASHES, S3A_HASHES
 from perago.domain.errors import EnvironmentUnfitError
+from perago.system.directories import (
+    make_private_directories,
+    scratch_directory,
+    sweep_scratch_directories,
+)
+from perago.system.file_lock import hold_file_lock
+from perago.system.state_files import read_state
+from perago.system.tags import Tag
 
 _MANIFEST = "jars.json"
 _RESOLVER = "org.apache.spark.deploy.SparkSubmit"
@@ -39,6 +49,8 @@ class JarSet:
     name: str
     packages: tuple[str, ...]
     excludes: tuple[str, ...] = ()
+    hashes: Mapping[str, str] = field(hash=False)
+    """The SHA-256 of each jar, by its name in the cache."""
 
 
 S3A = JarSet(
@@ -73,6 +85,7 @@ S3A = JarSet(
         "org.eclipse.jetty:*",
         "org.slf4j:slf4j-api",
     ),
+    hashes=S3A_HASHES,
 )
 """Hadoop's S3A and the committers for it, in the versions that Spark 4.1 goes with."""
 
@@ -87,8 +100,15 @@ DELTA = JarSet(
         "org.apache.logging.log4j:*",
         "org.slf4j:slf4j-api",
     ),
+    hashes=DELTA_HASHES,
 )
 """Delta Lake, in the version that Spark 4.1 goes with."""
+
+
+SCRATCH_TAG = Tag(
+    purpose="scratch space for jars",
+    advice="choose another cache directory (PERAGO_CACHE_DIRECTORY)",
+)
 
 
 class JarCache:
@@ -99,24 +119,35 @@ class JarCache:
         self._progress = progress
 
     def find(self, jars: JarSet) -> list[Path] | None:
-        """The jars of a set, if they were got before."""
+        """The jars of a set, if they were got before; raises for jars of another content."""
         place = self._place(jars)
         try:
-            sizes: dict[str, int] = json.loads((place / _MANIFEST).read_text(encoding="utf-8"))
+            sizes = read_state(place / _MANIFEST, may_be_another_user_s=True)
+            if not isinstance(sizes, dict):
+                return None
             found = {name: (place / name).stat().st_size for name in sizes}
         except (OSError, ValueError):
             return None
-        return [place / name for name in sorted(found)] if found == sizes else None
+        if found != sizes or sizes.keys() != jars.hashes.keys():
+            return None  # damaged: it is got again
+        if strange := _find_strange(place, jars):
+            raise EnvironmentUnfitError(
+                f"{place / strange} is not the jar that Perago was tested with: it has another "
+                "SHA-256",
+                hint=f"find out who changed it; once {place} is removed, the jars are got again",
+            )
+        return [place / name for name in sorted(found)]
 
     def get(self, jars: JarSet, java: JavaInstallation) -> list[Path]:
         """The jars of a set, got now if need be; `EnvironmentUnfitError` where that fails."""
         found = self.find(jars)
         if found is not None:
             return found
-        self._directory.mkdir(parents=True, exist_ok=True)
+        make_private_directories(self._directory)
         waiting = f"waiting for another process that gets the jars for {jars.name}"
         lock = self._directory / f"{jars.name}.lock"
-        with hold_file_lock(lock, progress=self._progress, waiting=waiting):
+        on_wait = None if self._progress is None else self._progress.while_waiting(waiting)
+        with hold_file_lock(lock, on_wait=on_wait):
             return self.find(jars) or self._resolve(jars, java)
 
     def _place(self, jars: JarSet) -> Path:
@@ -127,14 +158,39 @@ class JarCache:
         if self._progress is not None:
             self._progress.say(f"getting the jars for {jars.name} from Maven Central (once) …")
         place = self._place(jars)
-        with tempfile.TemporaryDirectory(prefix=f"{jars.name}-", dir=self._directory) as scratch:
-            _run_resolver(jars, java, Path(scratch))
-            made = Path(scratch) / "jars"
+        prefix = f".{jars.name}-"
+        sweep_scratch_directories(self._directory, SCRATCH_TAG, prefix)
+        with scratch_directory(self._directory, SCRATCH_TAG, prefix) as scratch:
+            _run_resolver(jars, java, scratch)
+            made = scratch / "jars"
+            if strange := _find_strange(made, jars):
+                raise EnvironmentUnfitError(
+                    f"the repository gave another {strange} than the one that Perago was tested "
+                    "with: it has another SHA-256",
+                    hint="see where Maven Central's jars come from here (a mirror may have changed "
+                    "them), or name jars of your own with PERAGO_SPARK_JARS",
+                )
             sizes = {path.name: path.stat().st_size for path in made.glob("*.jar")}
             (made / _MANIFEST).write_text(json.dumps(sizes, indent=1), encoding="utf-8")
-            shutil.rmtree(place, ignore_errors=True)
+            # What is there lacks a jar. It goes with the scratch directory.
+            with suppress(FileNotFoundError):
+                place.rename(scratch / "replaced")
             made.rename(place)
         return [place / name for name in sorted(sizes)]
+
+
+def _find_strange(directory: Path, jars: JarSet) -> str | None:
+    """The first jar, by name, that is missing, not expected, or has another content."""
+    there = {path.name for path in directory.glob("*.jar")}
+    for name in sorted(there | jars.hashes.keys()):
+        if name not in there or _sha256(directory / name) != jars.hashes.get(name):
+            return name
+    return None
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _run_resolver(jars: JarSet, java: JavaInstallation, scratch: Path) -> None:
@@ -167,7 +223,11 @@ def _resolve_into(
         ],
         cwd=scratch,
         # Not the reader's own Spark settings.
-        env={**os.environ, "JAVA_HOME": str(java.home), "SPARK_CONF_DIR": str(scratch)},
+        env={
+            **without_own_variables(os.environ),
+            "JAVA_HOME": str(java.home),
+            "SPARK_CONF_DIR": str(scratch),
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

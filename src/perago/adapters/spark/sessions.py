@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ from perago.adapters.spark.machine import measure_machine
 from perago.adapters.spark.open_writes import OpenWrites
 from perago.adapters.spark.progress import LocalSparkWatch
 from perago.adapters.spark.s3a import S3Gateway
-from perago.adapters.spark.scratch import JVM_PREFIX, sweep_scratch
+from perago.adapters.spark.scratch import JVM_PREFIX, remove_scratch, sweep_scratch
 from perago.adapters.spark.settings import SparkSettings, build_spark_conf
 from perago.adapters.spark.workspace import LocalSparkWorkspace
 from perago.domain.attempt import Attempt
@@ -137,7 +136,7 @@ class LocalSparkSessions:
     def lease(
         self, attempt: Attempt, execution_id: ExecutionId, *, direct: bool = False
     ) -> Iterator[LocalSparkLease]:
-        scratch = self._scratch / "attempts" / execution_id
+        scratch = self._scratch / execution_id
         # Whoever makes a context, a body included, has SIGINT go to it from then on.
         with CLAIM.held_by(attempt), kept_interrupt_handler():
             try:
@@ -153,13 +152,13 @@ class LocalSparkSessions:
                 finally:
                     self._hand_back(isolated)
             finally:
-                shutil.rmtree(scratch, ignore_errors=True)
+                remove_scratch(self._scratch, execution_id)
 
     def stop(self) -> None:
         if self._jvm is not None:
             self._jvm.stop()
             self._jvm = None
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        remove_scratch(self._scratch)
 
     def _usable_jvm(self, *, direct: bool) -> SparkJvm:
         if self._jvm is not None and not self._jvm.is_usable:

@@ -42,6 +42,13 @@ RAW_FILES_CONF = {
 }
 """What sessions on local files have besides."""
 
+_SECRET_OF_ITS_OWN = re.compile(r"local(\[(\d+|\*)(\s*,\s*\d+)?\])?")
+"""Masters for which Spark makes a secret by itself; with any other it wants to be told one."""
+
+_REDACTED = "spark.redaction.regex"
+_REDACTED_BY_SPARK = "(?i)secret|password|token|access[.]?key"
+"""Spark's own choice, which a setting replaces."""
+
 _JARS = "spark.jars"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -72,14 +79,16 @@ class SparkSettings:
     `cores` and `memory_mb` are for all executors of the worker together. By default: every core,
     and half of the memory. With master `local` each executor gets its share of the cores;
     `local[3]` is taken as it is, for each executor. `quick_start` has the JVM compile less: it
-    starts, and does small work, in about half the time, and is slower at long work.
+    starts, and does small work, in about half the time, and is slower at long work. Spark shows
+    nowhere what the settings named in `secret_names` hold.
     """
 
     master: str = "local"
     cores: int | None = None
     memory_mb: int | None = None
     quick_start: bool = False
-    conf: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secret_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.master:
@@ -127,6 +136,9 @@ def build_spark_conf(
             # A cluster's machines have disks of their own.
             "spark.local.dir": str(scratch / "local"),
         }
+    if _SECRET_OF_ITS_OWN.fullmatch(conf["spark.master"]):
+        # Nor by other users of this machine: the secret of each start is in its memory alone.
+        conf["spark.authenticate"] = "true"
     if s3a_jars is not None:
         conf |= S3A_CONF
         if is_local(settings.master):
@@ -137,6 +149,8 @@ def build_spark_conf(
         # Not where S3A is: it takes the other class for granted.
         conf |= RAW_FILES_CONF
     conf |= dict(settings.conf)
+    if settings.secret_names:
+        conf[_REDACTED] = _redacted_names(settings)
     if delta_jars is not None:
         conf = add_delta_conf(conf, small_tasks=cores if is_local(settings.master) else None)
     jars = [*(s3a_jars or ()), *(delta_jars or ())]
@@ -159,6 +173,14 @@ def select_launch_conf(conf: Mapping[str, str]) -> dict[str, str]:
 def is_local(master: str) -> bool:
     """Whether all of Spark runs beside this process, and so sees the same files."""
     return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+def _redacted_names(settings: SparkSettings) -> str:
+    """What Spark's pages, its event log and its log hide, by name: the user's word and ours."""
+    # Hadoop's settings are shown without the prefix.
+    names = (name.removeprefix("spark.hadoop.") for name in settings.secret_names)
+    quoted = map(re.escape, sorted(set(names)))
+    return "|".join([settings.conf.get(_REDACTED, _REDACTED_BY_SPARK), *quoted])
 
 
 def _divides_cores(master: str) -> bool:

@@ -65,17 +65,19 @@ def rename_into(source: Path, names: Mapping[str, str], destination: Path) -> No
 
 
 def replace_table(new: Path, target: Path, *, set_aside: Path) -> None:
-    """Put a directory in the place of whatever is at the target; on failure that is back there."""
+    """Put a directory in the place of whatever is at the target; on failure that is back there.
+
+    All three are on one disk: a move is a rename, which is done or not.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     existed = target.exists()
     if existed:
-        shutil.move(target, set_aside)
+        target.rename(set_aside)
     try:
-        shutil.move(new, target)
+        new.rename(target)
     except BaseException:
-        shutil.rmtree(target, ignore_errors=True)
         if existed:
-            shutil.move(set_aside, target)
+            set_aside.rename(target)
         raise
 
 

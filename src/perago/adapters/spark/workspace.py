@@ -8,9 +8,9 @@ place; of a write that fails, files that its log does not name may be left. See 
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -20,6 +20,7 @@ from perago.adapters.spark.open_writes import OpenWrites
 from perago.adapters.spark.parquet_footer import normalise_footer
 from perago.adapters.spark.paths import check_path, spark_path
 from perago.adapters.spark.roots import LocalRoot
+from perago.adapters.spark.scratch import SCRATCH_TAG
 from perago.adapters.spark.table_files import (
     add_to_table,
     list_files,
@@ -30,6 +31,7 @@ from perago.adapters.spark.table_files import (
 from perago.adapters.spark.write_plan import WritePlan, file_above_error, read_only_error
 from perago.domain.errors import TaskTerminalError
 from perago.ports.spark import WriteMode
+from perago.system.directories import make_own_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -97,6 +99,7 @@ class LocalSparkWorkspace:
         if plan.is_delta:
             check_table_format(format, self._spark)
         scratch = self._scratch / uuid4().hex
+        make_own_directory(self._scratch, SCRATCH_TAG).close()
         self._open_writes.begin(path)
         try:
             if plan.is_delta:
@@ -108,7 +111,8 @@ class LocalSparkWorkspace:
         finally:
             # Failed or not: it is in place as a whole, or nothing has changed.
             self._open_writes.end(path)
-            shutil.rmtree(scratch, ignore_errors=True)
+            with suppress(OSError), make_own_directory(self._scratch, SCRATCH_TAG) as own:
+                own.remove_tree(scratch.name)
 
     def uri_in(self, path: str = "") -> str:
         return spark_path(self._input, check_path(path, root_allowed=True))
@@ -134,12 +138,13 @@ class LocalSparkWorkspace:
                 hint="workspace.ls(path, staged=True) tells what is there",
             )
         self._open_writes.begin(path)
-        # File by file: one that fails, or is under way, has taken away a part.
-        if target.is_dir():
-            shutil.rmtree(target)
-        else:
-            target.unlink()
-        self._open_writes.end(path)
+        with make_own_directory(self._scratch, SCRATCH_TAG) as own:
+            # Moved away as a whole, so that no part of it is left, and deleted where it then is.
+            taken = uuid4().hex
+            target.rename(self._scratch / taken)
+            self._open_writes.end(path)
+            with suppress(OSError):
+                own.remove_tree(taken)
 
     def _reader(self, root: Path) -> DataFrameReader:
         from perago.adapters.spark.reader import rooted_reader

@@ -11,7 +11,17 @@ from collections.abc import Callable, Iterable
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from perago.adapters.telemetry.options import ExecutorCount
-from perago.domain.outcome import Direction, Phase
+from perago.domain.events import (
+    AttemptEnded,
+    Event,
+    ExecutorDied,
+    HeartbeatFailed,
+    LeaseLost,
+    PhaseEnded,
+    Polled,
+    PollFailed,
+    Transferred,
+)
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600)
 
@@ -68,41 +78,33 @@ class Instruments:
             "perago.executors", [self._observe_executors], description="Executors, by state."
         )
 
-    def attempt_ended(self, task: str, status: str, seconds: float) -> None:
-        """An attempt is over."""
-        self._attempts.add(1, {"task": task, "status": status})
-        self._attempt_seconds.record(seconds, {"task": task, "status": status})
-
-    def phase_ended(self, task: str, phase: Phase, seconds: float) -> None:
-        """A phase is over."""
-        self._phase_seconds.record(seconds, {"task": task, "phase": phase.value})
-
-    def transferred(self, task: str, direction: Direction, objects: int, size: int) -> None:
-        """Objects and bytes were moved."""
-        attributes = {"task": task, "direction": direction.value}
-        self._objects.add(objects, attributes)
-        self._bytes.add(size, attributes)
-
-    def executor_died(self) -> None:
-        """An executor is gone."""
-        self._deaths.add(1)
-
-    def polled(self, tasks: int) -> None:
-        """A poll was answered."""
-        self._polls.add(1)
-        self._polled.add(tasks)
-
-    def poll_failed(self) -> None:
-        """A poll was not."""
-        self._poll_errors.add(1)
-
-    def heartbeat_failed(self) -> None:
-        """A lease was not renewed."""
-        self._heartbeats.add(1)
-
-    def lease_lost(self) -> None:
-        """An attempt was given up."""
-        self._leases.add(1)
+    def handle(self, event: Event) -> None:
+        """Count the event."""
+        match event:
+            case PhaseEnded(phase=phase, seconds=seconds):
+                attributes = {"task": event.attempt.task_name, "phase": phase.value}
+                self._phase_seconds.record(seconds, attributes)
+            case Transferred(direction=direction):
+                attributes = {"task": event.attempt.task_name, "direction": direction.value}
+                self._objects.add(event.objects, attributes)
+                self._bytes.add(event.size, attributes)
+            case AttemptEnded(seconds=seconds):
+                attributes = {"task": event.attempt.task_name, "status": event.status}
+                self._attempts.add(1, attributes)
+                self._attempt_seconds.record(seconds, attributes)
+            case Polled(tasks=tasks):
+                self._polls.add(1)
+                self._polled.add(tasks)
+            case PollFailed():
+                self._poll_errors.add(1)
+            case HeartbeatFailed():
+                self._heartbeats.add(1)
+            case LeaseLost():
+                self._leases.add(1)
+            case ExecutorDied():
+                self._deaths.add(1)
+            case _:
+                pass
 
     def _observe_executors(self, _: CallbackOptions) -> Iterable[Observation]:
         count = self._executors()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from perago.adapters.telemetry.options import TelemetryOptions
 from perago.adapters.telemetry.quiet_errors import make_errors_seldom
 from perago.domain.errors import EnvironmentUnfitError
+from perago.domain.events import EventHandler
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import MeterProvider
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
 
-    from perago.adapters.telemetry.events import TelemetryEvents
     from perago.adapters.telemetry.spans import WorkflowTraceIds
 
 _CLOSE_SECONDS = 3.0
@@ -58,34 +58,38 @@ class PrometheusPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telemetry:
-    """What hears the supervisor, and what answers a scraper."""
+    """Turns a worker's events into spans and metrics, and answers a scraper.
 
-    events: TelemetryEvents
+    No handler waits: spans go to a bounded queue, metrics are sums in memory.
+    """
+
+    handlers: tuple[EventHandler, ...]
     page: PrometheusPage | None
 
 
 @contextmanager
 def open_telemetry(options: TelemetryOptions) -> Iterator[Telemetry]:
     """Export until the end of the block; then send the rest, within a few seconds."""
-    from perago.adapters.telemetry.events import TelemetryEvents
     from perago.adapters.telemetry.metrics import Instruments
     from perago.adapters.telemetry.spans import AttemptSpans, WorkflowTraceIds
 
     make_errors_seldom()
-    ids, spans = WorkflowTraceIds(), None
+    ids = WorkflowTraceIds()
+    handlers: list[EventHandler] = []
     closing: list[Callable[[], None]] = []
     exporters: list[_Exporter] = []
     with _translated():
         resource = _resource(options)
         if options.exports.otlp_traces:
-            tracers = _tracer_provider(resource, ids, exporters)
+            tracers = _tracer_provider(options, resource, ids, exporters)
             closing.append(tracers.shutdown)
-            spans = AttemptSpans(tracers, ids)
+            handlers.append(AttemptSpans(tracers, ids))
         meters = _meter_provider(options, resource, exporters)
-    instruments = Instruments(meters.get_meter("perago", options.version), options.executors)
+    meter = meters.get_meter("perago", options.version)
+    handlers.append(Instruments(meter, options.executors))
     try:
         yield Telemetry(
-            events=TelemetryEvents(spans, instruments),
+            handlers=tuple(handlers),
             page=PrometheusPage() if options.exports.prometheus else None,
         )
     finally:
@@ -105,17 +109,23 @@ def _translated() -> Iterator[None]:
 
 
 def _tracer_provider(
-    resource: Resource, ids: WorkflowTraceIds, exporters: list[_Exporter]
+    options: TelemetryOptions,
+    resource: Resource,
+    ids: WorkflowTraceIds,
+    exporters: list[_Exporter],
 ) -> TracerProvider:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+    from perago.adapters.telemetry.redacted_spans import RedactedSpanExporter
+
     # At exit we close it ourselves: the SDK's own way waits for a dead collector.
     provider = TracerProvider(resource=resource, id_generator=ids, shutdown_on_exit=False)
     exporter = OTLPSpanExporter()
     exporters.append(exporter)
-    provider.add_span_processor(BatchSpanProcessor(exporter))
+    redacted = RedactedSpanExporter(exporter, options.redactor)
+    provider.add_span_processor(BatchSpanProcessor(redacted))
     return provider
 
 

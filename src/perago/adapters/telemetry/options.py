@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from perago.adapters.telemetry.choice import Exports
+from perago.domain.redaction import NOTHING_KNOWN, Redactor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,3 +31,5 @@ class TelemetryOptions:
     executors: Callable[[], ExecutorCount | None]
     """What the gauge shows; asked from the threads that export."""
     environment: Mapping[str, str]
+    redactor: Redactor = NOTHING_KNOWN
+    """What hides secrets in spans."""

@@ -13,12 +13,13 @@ on virtual time and on a shared server alike.
 
 import pytest
 
-_PARTS = ("bench", "flow", "hand_back", "hand_out", "leases", "records", "retries")
+_PARTS = ("bench", "deliveries", "flow", "hand_back", "hand_out", "leases", "records", "retries")
 for _part in _PARTS:
     # A failing assertion then shows its values, as in any test module.
     pytest.register_assert_rewrite(f"{__name__}.{_part}")
 
 from perago.testing.orchestrator_contract.bench import OrchestratorBench  # noqa: E402
+from perago.testing.orchestrator_contract.deliveries import DeliveryContract  # noqa: E402
 from perago.testing.orchestrator_contract.flow import FlowContract  # noqa: E402
 from perago.testing.orchestrator_contract.hand_back import HandBackContract  # noqa: E402
 from perago.testing.orchestrator_contract.hand_out import HandOutContract  # noqa: E402
@@ -32,6 +33,7 @@ __all__ = ["OrchestratorBench", "OrchestratorContract"]
 class OrchestratorContract(
     HandOutContract,
     HandBackContract,
+    DeliveryContract,
     LeaseContract,
     RetryContract,
     FlowContract,

@@ -139,7 +139,8 @@ class FlowContract:
         assert bench.poll() == []
         bench.advance(bench.lease_seconds * 3)
         assert bench.status(state.attempt) is AttemptStatus.IN_PROGRESS
-        bench.complete(state.attempt, answer="yes")
+        answered = bench.orchestrator.report(state.attempt, Completed(output={"answer": "yes"}))
+        assert answered is None
         assert bench.take().input == {"answer": "yes"}
 
     def test_a_wait_holds_the_workflow_for_its_duration(self, bench: OrchestratorBench) -> None:
@@ -167,7 +168,7 @@ class FlowContract:
         }
         workflow_id = bench.start(wait, bench.step("second"))
         pause = _open_task(bench, workflow_id, "pause").attempt
-        bench.orchestrator.report(pause, Completed(output={}))
+        assert bench.orchestrator.report(pause, Completed(output={})) is None
         assert bench.take().attempt.reference_name == "second"
 
     def test_the_workflow_output_is_what_its_parameters_say(self, bench: OrchestratorBench) -> None:

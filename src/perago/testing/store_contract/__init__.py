@@ -25,6 +25,7 @@ _PARTS = (
     "corruption",
     "direct",
     "history",
+    "last_check",
     "objects",
     "publication",
     "repositories",
@@ -41,6 +42,7 @@ from perago.testing.store_contract.checkout import CheckoutContract  # noqa: E40
 from perago.testing.store_contract.corruption import CorruptionContract  # noqa: E402
 from perago.testing.store_contract.direct import DirectStoreContract  # noqa: E402
 from perago.testing.store_contract.history import HistoryContract  # noqa: E402
+from perago.testing.store_contract.last_check import LastCheckContract  # noqa: E402
 from perago.testing.store_contract.objects import ObjectContract  # noqa: E402
 from perago.testing.store_contract.publication import PublicationContract  # noqa: E402
 from perago.testing.store_contract.repositories import RepositoryContract  # noqa: E402
@@ -62,5 +64,6 @@ class WorkspaceStoreContract(
     CheckoutContract,
     ChangeContract,
     PublicationContract,
+    LastCheckContract,
 ):
     """Every sentence of the port."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perago.domain.errors import NotFoundInStoreError
+from perago.domain.errors import NotFoundInStoreError, StoreError
 from perago.domain.ids import ObjectPath, RelativePath, RepositoryName
 from perago.domain.workspace import ObjectEntry
 from perago.testing.store_contract.bench import (
@@ -48,6 +48,22 @@ class CheckoutContract:
         digests = bench.checkout(repository, bench.head(repository), directory)
         assert files_below(directory) == contents
         assert digests == {path: digest_of(content) for path, content in contents.items()}
+
+    @pytest.mark.parametrize("content", [_SMALL, _LARGE], ids=["small", "large"])
+    @pytest.mark.parametrize("kind", ["file", "link"])
+    def test_nothing_is_written_over(self, bench: StoreBench, content: bytes, kind: str) -> None:
+        """A file system may take two different names for the same one."""
+        repository, directory = bench.repository({"a": content}), bench.empty_directory()
+        precious = bench.empty_directory() / "precious"
+        precious.write_bytes(b"precious")
+        if kind == "link":
+            (directory / "a").symlink_to(precious)
+        else:
+            (directory / "a").write_bytes(b"precious")
+        with pytest.raises(StoreError):
+            bench.checkout(repository, bench.head(repository), directory)
+        assert (directory / "a").read_bytes() == b"precious"
+        assert precious.read_bytes() == b"precious"
 
     def test_only_the_given_objects_are_written_under_the_given_names(
         self, bench: StoreBench

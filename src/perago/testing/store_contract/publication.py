@@ -11,7 +11,6 @@ from perago.domain.errors import (
     HeadMovedError,
     NotFoundInStoreError,
     PeragoError,
-    StaleAttemptError,
     StoreError,
 )
 from perago.domain.ids import BranchName, CommitId, RepositoryName
@@ -81,7 +80,7 @@ class PublicationContract:
         except HeadMovedError:
             assert bench.head(staged.repository) == actual
         else:
-            assert _judge(bench, staged, published, expected) is not None
+            assert judge(bench, staged, published, expected) is not None
 
     def test_a_merge_back_from_a_branch_that_is_ahead_is_found_out_too(
         self, bench: StoreBench
@@ -174,36 +173,6 @@ class PublicationContract:
                 bench.relocate(repository, to=missing, expected_head=head)
         assert bench.head(repository) == head
 
-    def test_the_last_check_is_asked_once_before_the_branch_moves(self, bench: StoreBench) -> None:
-        repository = bench.repository({"a": b"1"})
-        old = bench.head(repository)
-        staged = bench.stage(repository, old, {"a": b"2"})
-        seen: list[CommitId] = []
-
-        def look() -> None:
-            seen.append(bench.head(repository))
-
-        merged = bench.merge(staged, expected_head=old, last_check=look).id
-        bench.relocate(repository, to=old, expected_head=merged, last_check=look)
-
-        assert seen == [old, merged]
-
-    def test_what_the_last_check_raises_keeps_the_branch_where_it_is(
-        self, bench: StoreBench
-    ) -> None:
-        repository = bench.repository({"a": b"1"})
-        old = bench.head(repository)
-        staged = bench.stage(repository, old, {"a": b"2"})
-
-        def refuse() -> None:
-            raise StaleAttemptError("not any more")
-
-        with pytest.raises(StaleAttemptError):
-            bench.merge(staged, expected_head=old, last_check=refuse)
-        with pytest.raises(StaleAttemptError):
-            bench.relocate(repository, to=staged.commit, expected_head=old, last_check=refuse)
-        assert bench.head(repository) == old
-
     def test_of_racing_merges_exactly_one_is_published(self, bench: StoreBench) -> None:
         repository = bench.repository({"a": b"0"})
         for number in range(_ROUNDS):
@@ -221,7 +190,7 @@ class PublicationContract:
             sound = [
                 outcome
                 for staged, outcome in zip(stagings, outcomes, strict=True)
-                if isinstance(outcome, Commit) and _judge(bench, staged, outcome, head) is None
+                if isinstance(outcome, Commit) and judge(bench, staged, outcome, head) is None
             ]
             assert len(sound) == 1, outcomes
             if bench.store.fencing is Fencing.ATOMIC:
@@ -271,7 +240,7 @@ class PublicationContract:
                 assert isinstance(merged, Commit) or moved is None
 
 
-def _judge(
+def judge(
     bench: StoreBench, staged: StagedWorkspace, published: Commit, expected: CommitId
 ) -> str | None:
     """What a caller finds out about its publication afterwards; None when all is well."""

@@ -22,6 +22,7 @@ class KeyServer:
 
     url: str = ""
     good: str | None = None
+    prefix: str = "token-"
     refusal: tuple[int, str] = (401, "EXPIRED_TOKEN")
     refuses_all: bool = False
     logins: int = 0
@@ -64,7 +65,7 @@ def key_server(
                 return
             with state.lock:
                 state.logins += 1
-                state.good = f"token-{state.logins}"
+                state.good = f"{state.prefix}{state.logins}"
             self._answer(200, {"token": state.good})
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from perago.adapters.conductor.http_connections import (
+    AnswerTooLargeError,
     HttpAnswer,
     HttpConnections,
     NotConnectedError,
@@ -46,8 +47,10 @@ class Server:
 
 
 @contextmanager
-def connections_to(port: int) -> Iterator[HttpConnections]:
-    found = HttpConnections(LOOPBACK, port, tls=False, ca_file=None, most_idle=2)
+def connections_to(port: int, *, most_bytes: int = 1000) -> Iterator[HttpConnections]:
+    found = HttpConnections(
+        LOOPBACK, port, tls=False, ca_file=None, most_idle=2, most_bytes=most_bytes
+    )
     yield found
     found.close()
 
@@ -83,6 +86,33 @@ def test_one_that_failed_is_not_kept() -> None:
         with pytest.raises(Exception, match="IncompleteRead"):
             ask(connections)
         assert ask(connections).data == b"ok"
+    server.join()
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
+ENDLESS = b"HTTP/1.1 200 OK\r\n\r\nok"
+
+
+@pytest.mark.parametrize(
+    "answer", [KEEP, CHUNKED, ENDLESS], ids=["length", "chunked", "to the end"]
+)
+@pytest.mark.parametrize(("most", "is_taken"), [(2, True), (1, False)])
+def test_an_answer_is_read_up_to_a_size(answer: bytes, most: int, *, is_taken: bool) -> None:
+    server = Server((answer,), (KEEP,))
+    with connections_to(server.port, most_bytes=most) as connections:
+        if is_taken:
+            assert ask(connections).data == b"ok"
+        else:
+            with pytest.raises(AnswerTooLargeError, match="over 1 bytes"):
+                ask(connections)
+    socket.create_connection((LOOPBACK, server.port)).close()
+    server.join()
+
+
+def test_chunked_answers_keep_their_connection() -> None:
+    server = Server((CHUNKED, CHUNKED))
+    with connections_to(server.port) as connections:
+        assert [ask(connections).data, ask(connections).data] == [b"ok", b"ok"]
     server.join()
 
 

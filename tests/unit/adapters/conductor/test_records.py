@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from perago.adapters.conductor.answers import Asked
-from perago.adapters.conductor.records import build_polled_task, build_snapshot
+from perago.adapters.conductor.polled_tasks import build_polled_task
+from perago.adapters.conductor.records import build_snapshot
 from perago.domain.attempt import AttemptStatus
 from perago.domain.errors import OrchestratorError
 from perago.domain.ids import TaskId
@@ -68,6 +69,18 @@ def test_other_steps_iterations_and_earlier_tasks_do_not_count(other: JsonObject
     assert look(task("a", retryCount=0), other) is AttemptStatus.IN_PROGRESS
 
 
+def test_a_task_that_a_rerun_queued_again_is_open_and_retried() -> None:
+    workflow: JsonObject = {
+        "workflowId": "w",
+        "status": "RUNNING",
+        "tasks": [task("a", retried=True), task("b", seq=2, retryCount=1, status="COMPLETED")],
+    }
+    found = build_snapshot(workflow, TaskId("a"), ASKED)
+    assert found is not None
+    assert found.status is AttemptStatus.IN_PROGRESS
+    assert found.is_retried
+
+
 def test_a_task_left_open_in_an_instance_that_is_over_is_cancelled() -> None:
     assert look(task("a"), workflow_status="TERMINATED") is AttemptStatus.CANCELED
 
@@ -78,7 +91,14 @@ def test_a_task_that_the_instance_does_not_have_is_not_found() -> None:
 
 @pytest.mark.parametrize(
     "broken",
-    [task("a", status="SLEEPING"), task("a", retryCount=None), task("a", pollCount="1")],
+    [
+        task("a", status="SLEEPING"),
+        task("a", retryCount=None),
+        task("a", pollCount="1"),
+        task("a", pollCount=True),
+        task("a", scheduledTime="1795122731259"),
+        task("a", retried="false"),
+    ],
 )
 def test_what_cannot_be_read_is_an_error(broken: JsonObject) -> None:
     with pytest.raises(OrchestratorError, match="not one of a Conductor server"):

@@ -11,7 +11,7 @@ import pytest
 
 from perago.adapters.conductor import ConductorConnection, ConductorOrchestrator
 from perago.adapters.conductor.tokens import TokenSource
-from perago.domain.errors import OrchestratorAccessError
+from perago.domain.errors import OrchestratorAccessError, OrchestratorError
 from perago.domain.ids import WorkerId
 from tests.unit.adapters.conductor.key_server import KEY, SECRET, KeyServer, key_server
 
@@ -117,3 +117,34 @@ def test_a_token_is_replaced_before_it_ends(life: int, used_for: int) -> None:
     assert tokens.current() == first
     now += 1
     assert tokens.current() != first
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        b'{"exp":1' + b"0" * 400 + b"}",
+        b'{"exp":' + b"9" * 5000 + b"}",
+        b'{"exp":"soon"}',
+        b'{"exp":null}',
+        b"[" * 900 + b"]" * 900,
+        b"[" * 100_000,
+        b"7",
+        b"\xff",
+        b"",
+    ],
+    ids=["large", "long", "text", "null", "deep", "cut off", "number", "not UTF-8", "nothing"],
+)
+def test_a_token_that_tells_no_end_is_used_for_a_while(claims: bytes) -> None:
+    token = f"head.{base64.urlsafe_b64encode(claims).decode()}.signature"
+    tokens = TokenSource(lambda: token, elapsed=lambda: 0.0, wall_clock=lambda: 5000)
+    assert tokens.current() == token
+
+
+@pytest.mark.parametrize("prefix", ["token\r\nX-Forged: ", "tökén-", "two words ", "\ud800"])
+def test_a_token_that_cannot_be_a_header_is_never_sent(prefix: str) -> None:
+    with key_server() as server, connect(server) as orchestrator:
+        server.prefix = prefix
+        with pytest.raises(OrchestratorError, match="no token") as refused:
+            poll(orchestrator)
+        assert server.calls == []
+    assert "X-Forged" not in str(refused.value)

@@ -63,6 +63,42 @@ def test_an_answer_to_a_change_becomes(status: int, message: str, kind: type[Sto
     assert CHANGE.what in error.message or CHANGE.missing in error.message
 
 
+@pytest.mark.parametrize("status", [404, 410])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>404 Not Found</html>",
+        b"default backend - 404",
+        b'{"message": ["flights"]}',
+        b'{"error": "no route"}',
+        b'["message"]',
+        b"[" * 5000,
+    ],
+    ids=lambda body: body[:20],
+)
+def test_a_404_in_other_words_than_lakefs_s_is_no_news_of_what_was_asked_for(
+    status: int, body: bytes
+) -> None:
+    read, change = (explain_status(status, body, asked, "3") for asked in (READ, CHANGE))
+    assert isinstance(read, TransientError)
+    assert isinstance(change, TransientError)
+    assert read.retry_after.seconds == 3
+    assert type(read.error) is StoreUnavailableError
+    assert type(change.error) is OutcomeUnknownError
+    assert str(status) in read.error.message
+
+
+def test_a_404_without_words_is_that_of_a_head() -> None:
+    assert type(explain_status(404, b"", READ)) is NotFoundInStoreError
+
+
+def test_where_only_the_server_can_be_missing_every_404_says_so() -> None:
+    asked = Asked(what="list", missing="that is no lakeFS server", finds_server=True)
+    error = explain_status(404, b"<html>404</html>", asked)
+    assert type(error) is NotFoundInStoreError
+    assert error.message == "that is no lakeFS server"
+
+
 @pytest.mark.parametrize("message", ["branch already exists", "not unique"])
 def test_what_is_to_be_created_may_be_there(message: str) -> None:
     creation = Asked(what="create a branch", missing="no source", changes=True, creates=True)

@@ -137,6 +137,14 @@ def test_an_answer_that_nobody_read_to_its_end_ends_the_connection(start: Start)
     assert wire.send(get(server), READ, expected=200).data == b"body"
 
 
+def test_an_answer_without_end_is_not_read_to_its_end(start: Start) -> None:
+    huge = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + bytes((16 << 20) + 1)
+    wire, server = start([(huge,), (WHOLE,)])
+    with pytest.raises(StoreError, match="larger than 16 MiB"):
+        wire.send(get(server), READ, expected=200)
+    assert wire.send(get(server), READ, expected=200).data == b"body"
+
+
 def test_a_certificate_of_a_stranger_is_refused_at_once(authority: trustme.CA) -> None:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost").configure_cert(tls)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from perago.adapters.localfs.disks import LocalDisk, is_same_disk, nearest_directory
+from perago.adapters.localfs.disks import LocalDisk, is_same_disk, nearest_directory, probe_traits
 
 
 @pytest.fixture(params=["", "to/be/made", "file/below"])
@@ -37,3 +37,17 @@ def test_a_relative_place_is_asked_where_it_is(
 def test_disks_are_told_apart(place: Path, tmp_path: Path) -> None:
     assert is_same_disk(place, tmp_path)
     assert not is_same_disk(place, Path("/dev"))
+
+
+def test_normalisation_is_tried_and_nothing_is_left(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "caf\u00e9").touch()
+    normalises = (tmp_path / "cafe\u0301").exists()
+
+    assert LocalDisk(place).normalises is normalises
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["file"]
+
+
+def test_the_probe_of_mapped_writes_leaves_nothing(place: Path, tmp_path: Path) -> None:
+    probe_traits(place)
+
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["file"]

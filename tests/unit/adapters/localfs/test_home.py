@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -38,8 +39,29 @@ def test_a_missing_home_is_the_wrong_place(tmp_path: Path) -> None:
 
 def test_logs_that_cannot_be_written_are_noticed_before_an_attempt(tmp_path: Path) -> None:
     make_logs_directory(tmp_path / "logs")
-    assert list((tmp_path / "logs").iterdir()) == []
+    assert [path.name for path in (tmp_path / "logs").iterdir()] == [".perago-directory"]
 
     (tmp_path / "file").touch()
-    with pytest.raises(EnvironmentUnfitError, match="cannot write logs to"):
+    with pytest.raises(EnvironmentUnfitError, match="the logs of attempts cannot be in"):
         make_logs_directory(tmp_path / "file")
+
+
+def test_a_directory_of_logs_that_is_somebody_else_s_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "logs" / "nginx").mkdir(parents=True)
+
+    with pytest.raises(EnvironmentUnfitError, match="it has 'nginx'") as caught:
+        make_logs_directory(tmp_path / "logs")
+
+    assert "PERAGO_HOME" in (caught.value.hint or "")
+
+
+def test_a_home_is_for_its_user_alone_whatever_the_umask_is(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        make_home(tmp_path / "deep" / "home")
+        make_logs_directory(tmp_path / "deep" / "home" / "logs")
+    finally:
+        os.umask(before)
+
+    for place in ("deep", "deep/home", "deep/home/logs"):
+        assert (tmp_path / place).stat().st_mode & 0o777 == 0o700

@@ -205,3 +205,35 @@ def test_a_digest_is_that_of_a_regular_file_only(tmp_path: Path) -> None:
         hash_path(tmp_path / "link")
     with pytest.raises(NotAFileError):
         hash_path(tmp_path / "pipe")
+
+
+class LinkingIndex(TreeIndex):
+    """An index that, when it is asked, puts a link in the place of a directory."""
+
+    def __init__(self, directory: Path, outside: Path) -> None:
+        super().__init__()
+        self._directory = directory
+        self._outside = outside
+
+    def digest_if_untouched(self, path: str, stat: os.stat_result) -> Digest | None:
+        if not self._directory.is_symlink():
+            self._directory.rename(self._directory.with_name("moved"))
+            self._directory.symlink_to(self._outside)
+        return super().digest_if_untouched(path, stat)
+
+
+@pytest.mark.parametrize("looked", ["sub", "sub/deeper"])
+def test_a_directory_that_becomes_a_link_under_the_scan_is_not_followed(
+    tmp_path: Path, looked: str
+) -> None:
+    files, outside = tmp_path / "files", tmp_path / "outside"
+    (files / "sub" / "deeper").mkdir(parents=True)
+    (files / looked / "f").write_text("content")
+    (outside / "deeper").mkdir(parents=True)
+    (outside / "f").write_text("a secret")
+    (outside / "deeper" / "f").write_text("a secret")
+
+    with pytest.raises(UnpublishableFileError, match="support symlinks") as caught:
+        scan_directory(files, LinkingIndex(files / "sub", outside))
+
+    assert "sub" in caught.value.path

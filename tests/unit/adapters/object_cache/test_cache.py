@@ -51,15 +51,23 @@ def test_a_kept_content_is_found_and_delivered(bench: Bench, content: bytes) -> 
 def test_a_delivered_file_is_a_private_writable_one(bench: Bench, content: bytes) -> None:
     bench.fill({"one": content})
     target = bench.files / "target"
-    target.write_bytes(b"what had the name before")
-    before = target.open("rb")
-    with before:
-        assert bench.cache.deliver(digest_of(content), len(content), target, ignore)
-        assert before.read() == b"what had the name before"
+    assert bench.cache.deliver(digest_of(content), len(content), target, ignore)
     assert target.stat().st_nlink == 1
     assert target.stat().st_mode & 0o200
     target.write_bytes(b"changed")
     assert bench.deliver(content)
+
+
+@pytest.mark.parametrize("content", [b"small", LARGE], ids=["small", "large"])
+def test_a_delivery_writes_over_nothing(bench: Bench, content: bytes) -> None:
+    bench.fill({"one": content})
+    target = bench.files / "target"
+    target.write_bytes(b"what has the name")
+
+    with pytest.raises(FileExistsError):
+        bench.cache.deliver(digest_of(content), len(content), target, ignore)
+
+    assert target.read_bytes() == b"what has the name"
 
 
 def test_many_identities_are_found_at_once(bench: Bench) -> None:

@@ -64,7 +64,7 @@ def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
 def test_a_directory_of_another_program_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
     (tmp_path / name / "precious").touch()
-    assert_refused(tmp_path, f"has a directory '{name}' that is not a cache's")
+    assert_refused(tmp_path, f"it has '{name}' and no CACHEDIR.TAG of Perago's")
     assert (tmp_path / name / "precious").exists()
 
 

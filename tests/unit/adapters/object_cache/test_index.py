@@ -116,10 +116,10 @@ def test_a_page_of_rubbish_costs_only_entries(bench: Bench, seed: int) -> None:
     content[start : start + length] = chance.choice([bytes(length), chance.randbytes(length)])
     index.write_bytes(content)
     expected = {identity: digest_of(content) for identity, content in CONTENTS.items()}
-    for _ in range(2):
+    for turn in range(2):
         found = bench.cache.find(list(CONTENTS))
         for identity, digest in found.items():
-            target = bench.files / identity
+            target = bench.files / f"{identity}-{turn}"
             size = len(CONTENTS[identity])
             if bench.cache.deliver(digest, size, target, lambda _: None):
                 assert digest == expected[identity]

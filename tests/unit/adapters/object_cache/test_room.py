@@ -99,7 +99,7 @@ def test_no_more_goes_than_is_lacking_and_the_oldest_first(
     filled: Bench, lacking: int, gone: int
 ) -> None:
     home = CacheHome(filled.directory)
-    scratch = Scratch(home.incoming)
+    scratch = Scratch(home)
     with closing(Index(home)) as index, index.changing() as change:
         assert Settling(home, 1 << 30).give_way(change, scratch, lacking) == (gone > 0)
     scratch.remove()

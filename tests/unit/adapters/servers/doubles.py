@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 
 from perago.adapters.servers import CONDUCTOR, LAKEFS, Binary, ConductorProgram, Progress
+
+JAR = "jar\n"
+SMALL_CONDUCTOR = replace(CONDUCTOR, sha256=sha256(JAR.encode()).hexdigest())
+"""The program that the double of Maven has."""
 
 _RUN_BY_THIS_PYTHON = f"""\
 #!/bin/sh
@@ -27,7 +32,7 @@ build)
     ;;
 esac
 """
-DOWNLOAD = """printf '{{"Dir": "%s"}}' {source}"""
+DOWNLOAD = f"""printf '{{{{"Dir": "%s", "Sum": "{LAKEFS.module_sum}"}}}}' {{source}}"""
 COMPILE = """printf '#!/bin/sh\\necho lakefs version 1.86.0\\n' > "$2"; chmod +x "$2" """
 
 MAVEN = """#!/bin/sh
@@ -163,7 +168,7 @@ def make_maven(
     copy: str = "exit 1",
 ) -> ToolDouble:
     """Write the double; `get` and `copy` are shell commands, `$output` the directory to fill."""
-    path = CONDUCTOR.repository_path
+    path = SMALL_CONDUCTOR.repository_path
     script = MAVEN.format(
         record=directory / "maven.record",
         get=get.format(path=path, where=path.parent),

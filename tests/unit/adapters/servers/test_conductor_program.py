@@ -6,15 +6,23 @@ from pathlib import Path
 import pytest
 
 from perago.adapters.servers import (
-    CONDUCTOR,
     ConductorProgram,
     Progress,
     find_conductor,
     provide_conductor,
 )
 from perago.adapters.servers.conductor_program import QUICK_JAVA
-from perago.adapters.servers.program_cache import cached_path
-from tests.unit.adapters.servers.doubles import ToolDouble, make_maven, make_server_java, silent
+from perago.adapters.servers.program_cache import SCRATCH_TAG, cached_path
+from perago.domain.errors import EnvironmentUnfitError
+from perago.system.directories import make_own_directory
+from tests.unit.adapters.servers.doubles import (
+    JAR,
+    SMALL_CONDUCTOR,
+    ToolDouble,
+    make_maven,
+    make_server_java,
+    silent,
+)
 
 FAILS = "echo 'half a line'; echo '  at a.frame'; echo WARNING: native code >&2; exit 1"
 
@@ -22,9 +30,9 @@ FAILS = "echo 'half a line'; echo '  at a.frame'; echo WARNING: native code >&2;
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
     """A cache that has the jar."""
-    jar = cached_path(CONDUCTOR, tmp_path / "cache")
+    jar = cached_path(SMALL_CONDUCTOR, tmp_path / "cache")
     jar.parent.mkdir(parents=True)
-    jar.write_text("jar")
+    jar.write_text(JAR)
     return tmp_path / "cache"
 
 
@@ -51,12 +59,15 @@ def provide(
     if said is not None:
         progress = Progress(say=said.append)
     return provide_conductor(
-        cache=cache, environment=environment_of(java), progress=progress or silent()
+        cache=cache,
+        environment=environment_of(java),
+        progress=progress or silent(),
+        program=SMALL_CONDUCTOR,
     )
 
 
 def find(java: ToolDouble, cache: Path) -> ConductorProgram:
-    found = find_conductor(cache=cache, environment=environment_of(java))
+    found = find_conductor(cache=cache, environment=environment_of(java), program=SMALL_CONDUCTOR)
     assert found is not None
     return found
 
@@ -67,7 +78,7 @@ def kinds(java: ToolDouble) -> list[str]:
 
 
 def jar_of(cache: Path) -> Path:
-    return cached_path(CONDUCTOR, cache)
+    return cached_path(SMALL_CONDUCTOR, cache)
 
 
 def unpacked_in(cache: Path) -> Path:
@@ -83,12 +94,12 @@ def from_jar(cache: Path) -> list[str]:
 
 
 def from_unpacked(cache: Path) -> list[str]:
-    return [*QUICK_JAVA, "-jar", str(unpacked_in(cache) / CONDUCTOR.file_name)]
+    return [*QUICK_JAVA, "-jar", str(unpacked_in(cache) / SMALL_CONDUCTOR.file_name)]
 
 
 def from_archive(cache: Path) -> list[str]:
     archive = f"-XX:SharedArchiveFile={unpacked_in(cache) / 'classes.jsa'}"
-    return [*QUICK_JAVA, archive, "-jar", str(unpacked_in(cache) / CONDUCTOR.file_name)]
+    return [*QUICK_JAVA, archive, "-jar", str(unpacked_in(cache) / SMALL_CONDUCTOR.file_name)]
 
 
 def test_it_starts_from_the_jar_then_unpacked_then_with_an_archive(
@@ -100,7 +111,7 @@ def test_it_starts_from_the_jar_then_unpacked_then_with_an_archive(
     unpacked_in(cache).mkdir()
     assert program.launch == from_jar(cache)
 
-    (unpacked_in(cache) / CONDUCTOR.file_name).touch()
+    (unpacked_in(cache) / SMALL_CONDUCTOR.file_name).touch()
     assert program.launch == from_unpacked(cache)
 
     (unpacked_in(cache) / "classes.jsa").touch()
@@ -115,10 +126,10 @@ def test_it_is_unpacked_and_archived_once(java: ToolDouble, cache: Path) -> None
     assert program.java == java.directory / "java"
     assert program.launch == from_archive(cache)
     assert kinds(java) == ["extract", "archive"]
-    assert left_in(cache) == [".lock", CONDUCTOR.file_name, "unpacked"]
+    assert left_in(cache) == [".lock", SMALL_CONDUCTOR.file_name, "unpacked"]
     assert sorted(path.name for path in unpacked_in(cache).iterdir()) == [
         "classes.jsa",
-        CONDUCTOR.file_name,
+        SMALL_CONDUCTOR.file_name,
         "lib",
     ]
 
@@ -128,7 +139,10 @@ def test_a_fetched_jar_is_unpacked_too(tmp_path: Path, java: ToolDouble) -> None
     environment = {**maven.environment, "JAVA_HOME": str(java.directory.parent)}
 
     program = provide_conductor(
-        cache=tmp_path / "cache", environment=environment, progress=silent()
+        cache=tmp_path / "cache",
+        environment=environment,
+        progress=silent(),
+        program=SMALL_CONDUCTOR,
     )
 
     assert program.jar.source == "Maven"
@@ -140,7 +154,7 @@ def test_the_archive_is_of_the_jar_where_it_stays_and_the_run_writes_to_scratch_
 ) -> None:
     provide(java, cache)
 
-    jar = unpacked_in(cache) / CONDUCTOR.file_name
+    jar = unpacked_in(cache) / SMALL_CONDUCTOR.file_name
     assert (unpacked_in(cache) / "classes.jsa").read_text() == f"classes of {jar}"
     call = f"{java.calls[1]} "
     scratch = jar_of(cache).parent / ".build-"
@@ -167,6 +181,7 @@ def test_java_gets_the_variables_of_a_server_and_no_others(java: ToolDouble, cac
         cache=cache,
         environment={**environment_of(java), **given, **secrets},
         progress=silent(),
+        program=SMALL_CONDUCTOR,
     )
 
     kept = {**java.environment, **given}
@@ -211,7 +226,7 @@ def test_an_interrupt_while_java_archives_leaves_nothing_half_made(
     with pytest.raises(KeyboardInterrupt):
         provide(slow, cache, progress=Progress(say=interrupt, every_seconds=0.01))
     assert find(slow, cache).launch == from_unpacked(cache)
-    assert left_in(cache) == [".lock", CONDUCTOR.file_name, "unpacked"]
+    assert left_in(cache) == [".lock", SMALL_CONDUCTOR.file_name, "unpacked"]
 
     java = make_server_java(tmp_path / "java")
     assert provide(java, cache).launch == from_archive(cache)
@@ -240,7 +255,7 @@ def test_a_jar_that_cannot_be_unpacked_is_started_as_it_is(
         f"Conductor 3.32.1 starts more slowly: {program.java} cannot unpack it: {reason}"
     ]
     assert kinds(java) == ["extract"]
-    assert left_in(cache) == [".lock", CONDUCTOR.file_name]
+    assert left_in(cache) == [".lock", SMALL_CONDUCTOR.file_name]
     assert provide(make_server_java(tmp_path / "java"), cache).launch == from_archive(cache)
 
 
@@ -308,13 +323,23 @@ def test_the_scratch_of_a_killed_process_is_removed(
     java: ToolDouble, cache: Path, is_unpacked: bool
 ) -> None:
     scratch = jar_of(cache).parent / ".build-killed"
+    make_own_directory(scratch, SCRATCH_TAG).close()
     (scratch / "unpacked" / "lib").mkdir(parents=True)
     if is_unpacked:
         unpacked_in(cache).mkdir()
-        (unpacked_in(cache) / CONDUCTOR.file_name).touch()
+        (unpacked_in(cache) / SMALL_CONDUCTOR.file_name).touch()
 
     assert provide(java, cache).launch == from_archive(cache)
-    assert left_in(cache) == [".lock", CONDUCTOR.file_name, "unpacked"]
+    assert left_in(cache) == [".lock", SMALL_CONDUCTOR.file_name, "unpacked"]
+
+
+def test_a_directory_that_is_only_called_like_scratch_stays(java: ToolDouble, cache: Path) -> None:
+    stranger = jar_of(cache).parent / ".build-mine"
+    (stranger / "precious").mkdir(parents=True)
+
+    provide(java, cache)
+
+    assert (stranger / "precious").is_dir()
 
 
 def test_remains_without_the_jar_are_replaced(java: ToolDouble, cache: Path) -> None:
@@ -322,3 +347,13 @@ def test_remains_without_the_jar_are_replaced(java: ToolDouble, cache: Path) -> 
 
     assert provide(java, cache).launch == from_archive(cache)
     assert not (unpacked_in(cache) / "lib" / "left").exists()
+
+
+def test_a_jar_with_other_bytes_is_neither_run_nor_unpacked(java: ToolDouble, cache: Path) -> None:
+    jar_of(cache).write_text(JAR.upper())
+
+    for use in (find, provide):
+        with pytest.raises(EnvironmentUnfitError, match="SHA-256"):
+            use(java, cache)
+    assert java.calls == []
+    assert left_in(cache) == [SMALL_CONDUCTOR.file_name]

@@ -17,7 +17,6 @@ from typing import Any
 import psutil
 import pytest
 
-from perago.adapters.localfs.processes import ProcessIdentity, identify
 from perago.adapters.servers import (
     Binary,
     LakeFSServer,
@@ -28,6 +27,7 @@ from perago.adapters.servers import (
 from perago.adapters.servers.processes import choose_free_port, read_tail
 from perago.adapters.servers.states import read_state, write_state
 from perago.domain.errors import EnvironmentUnfitError, UsageError
+from perago.system.processes import ProcessIdentity, identify
 from tests.unit.adapters.servers.doubles import make_lakefs
 
 HOLDER = """
@@ -296,7 +296,23 @@ def test_purging_stops_it_and_removes_everything(server: LakeFSServer, binary: B
     assert server.start(binary).state.secret_access_key != before.secret_access_key
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"port": 1, "process": null}', "\x00"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"port": 1, "process": null}',
+        "\x00",
+        pytest.param("[" * 60_000, id="deep"),
+        pytest.param(" " * 1_000_000, id="long"),
+        pytest.param('{"port": 1%s, "process": null}' % ("0" * 5000), id="a huge port"),
+        '{"port": "1", "process": null}',
+        '{"port": NaN, "process": null}',
+        '{"port": 1, "process": {"pid": 1e400, "boot": "", "born": 1}}',
+        '{"port": 1, "process": {"pid": -1, "boot": "", "born": 1}}',
+    ],
+)
 def test_a_damaged_state_is_refused_by_name(server: LakeFSServer, text: str) -> None:
     server.directory.mkdir(parents=True)
     (server.directory / "state.json").write_text(text)
@@ -304,6 +320,20 @@ def test_a_damaged_state_is_refused_by_name(server: LakeFSServer, text: str) -> 
     with pytest.raises(EnvironmentUnfitError, match=r"state\.json is no state of a server"):
         server.report()
     (server.directory / "state.json").unlink()
+
+
+def test_a_directory_that_is_not_ours_is_neither_used_nor_purged(
+    server: LakeFSServer, binary: Binary
+) -> None:
+    server.directory.mkdir(parents=True)
+    (server.directory / "precious").write_text("x")
+
+    with pytest.raises(EnvironmentUnfitError, match="it has 'precious'"):
+        server.start(binary)
+    with pytest.raises(EnvironmentUnfitError, match="it has 'precious'"):
+        server.purge()
+
+    assert (server.directory / "precious").exists()
 
 
 def test_a_throwaway_server_comes_back_on_its_port(tmp_path: Path, binary: Binary) -> None:

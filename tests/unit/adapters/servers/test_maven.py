@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from perago.adapters.servers import CONDUCTOR, Binary
+from perago.adapters.servers import Binary
 from perago.adapters.servers.java import find_server_java
 from perago.adapters.servers.maven import provide_jar
 from perago.adapters.servers.program_cache import cached_path
 from perago.domain.errors import EnvironmentUnfitError
-from tests.unit.adapters.servers.doubles import ToolDouble, make_maven, silent
+from tests.unit.adapters.servers.doubles import JAR, SMALL_CONDUCTOR, ToolDouble, make_maven, silent
 from tests.unit.adapters.spark.test_java import make_java
 
 
@@ -22,15 +22,17 @@ def cache(tmp_path: Path) -> Path:
 
 
 def provide(maven: ToolDouble, cache: Path) -> Binary:
-    return provide_jar(CONDUCTOR, cache=cache, environment=maven.environment, progress=silent())
+    return provide_jar(
+        SMALL_CONDUCTOR, cache=cache, environment=maven.environment, progress=silent()
+    )
 
 
 def in_repository(maven: ToolDouble) -> Path:
-    return maven.directory / ".m2" / "repository" / CONDUCTOR.repository_path
+    return maven.directory / ".m2" / "repository" / SMALL_CONDUCTOR.repository_path
 
 
 def left_in(cache: Path) -> list[str]:
-    return sorted(path.name for path in cached_path(CONDUCTOR, cache).parent.iterdir())
+    return sorted(path.name for path in cached_path(SMALL_CONDUCTOR, cache).parent.iterdir())
 
 
 def test_it_is_fetched_once_and_is_the_file_of_the_repository(tmp_path: Path, cache: Path) -> None:
@@ -40,9 +42,9 @@ def test_it_is_fetched_once_and_is_the_file_of_the_repository(tmp_path: Path, ca
     again = provide(maven, cache)
 
     assert (fetched.source, again.source) == ("Maven", "cache")
-    assert fetched.path == again.path == cached_path(CONDUCTOR, cache)
+    assert fetched.path == again.path == cached_path(SMALL_CONDUCTOR, cache)
     assert fetched.path.samefile(in_repository(maven))
-    assert left_in(cache) == [".lock", CONDUCTOR.file_name]
+    assert left_in(cache) == [".lock", SMALL_CONDUCTOR.file_name]
     (call,) = maven.calls
     assert "-Dtransitive=false" in call
     assert "-Dartifact=org.conductoross:conductor-server:3.32.1:jar:boot" in call
@@ -51,24 +53,45 @@ def test_it_is_fetched_once_and_is_the_file_of_the_repository(tmp_path: Path, ca
 def test_without_maven_the_jar_of_its_repository_does(tmp_path: Path, cache: Path) -> None:
     maven = ToolDouble(directory=tmp_path / "none")
     in_repository(maven).parent.mkdir(parents=True)
-    in_repository(maven).write_text("jar")
+    in_repository(maven).write_text(JAR)
 
     found = provide_jar(
-        CONDUCTOR,
+        SMALL_CONDUCTOR,
         cache=cache,
         environment={"PATH": "", "HOME": str(maven.directory)},
         progress=silent(),
     )
 
-    assert found.path.read_text() == "jar"
+    assert found.path.read_text() == JAR
 
 
 def test_a_repository_elsewhere_is_maven_s_to_copy_from(tmp_path: Path, cache: Path) -> None:
     maven = make_maven(tmp_path / "maven", get=":", copy='echo jar > "$output/{name}"')
 
-    assert provide(maven, cache).path.read_text() == "jar\n"
+    assert provide(maven, cache).path.read_text() == JAR
     assert len(maven.calls) == 2
-    assert left_in(cache) == [".lock", CONDUCTOR.file_name]
+    assert left_in(cache) == [".lock", SMALL_CONDUCTOR.file_name]
+
+
+@pytest.mark.parametrize(
+    ("get", "copy"),
+    [
+        ('mkdir -p "$HOME/.m2/repository/{where}"; echo rja > "$HOME/.m2/repository/{path}"', ":"),
+        (":", 'echo rja > "$output/{name}"'),
+    ],
+)
+def test_a_jar_of_the_same_size_with_other_bytes_never_comes_into_the_cache(
+    tmp_path: Path, cache: Path, get: str, copy: str
+) -> None:
+    maven = make_maven(tmp_path / "maven", get=get, copy=copy)
+
+    with pytest.raises(
+        EnvironmentUnfitError, match=r"is not the Conductor 3\.32\.1 that"
+    ) as caught:
+        provide(maven, cache)
+
+    assert "~/.m2/repository" in str(caught.value.hint)
+    assert left_in(cache) == [".lock"]
 
 
 def test_a_repository_on_another_disk_is_copied(
@@ -80,8 +103,8 @@ def test_a_repository_on_another_disk_is_copied(
     monkeypatch.setattr(os, "link", refuse)
     maven = make_maven(tmp_path / "maven")
 
-    assert provide(maven, cache).path.read_text() == "jar\n"
-    assert not cached_path(CONDUCTOR, cache).samefile(in_repository(maven))
+    assert provide(maven, cache).path.read_text() == JAR
+    assert not cached_path(SMALL_CONDUCTOR, cache).samefile(in_repository(maven))
 
 
 def test_many_at_once_fetch_once(tmp_path: Path, cache: Path) -> None:
@@ -95,7 +118,7 @@ def test_many_at_once_fetch_once(tmp_path: Path, cache: Path) -> None:
 def test_without_maven_and_jar_it_says_what_to_do(tmp_path: Path, cache: Path) -> None:
     with pytest.raises(EnvironmentUnfitError) as caught:
         provide_jar(
-            CONDUCTOR,
+            SMALL_CONDUCTOR,
             cache=cache,
             environment={"PATH": "", "HOME": str(tmp_path)},
             progress=silent(),
@@ -105,7 +128,7 @@ def test_without_maven_and_jar_it_says_what_to_do(tmp_path: Path, cache: Path) -
         "there is no Conductor 3.32.1 here, and no Maven to fetch it with"
     )
     assert "install Maven" in str(caught.value.hint)
-    assert str(cached_path(CONDUCTOR, cache).parent) in str(caught.value.hint)
+    assert str(cached_path(SMALL_CONDUCTOR, cache).parent) in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(

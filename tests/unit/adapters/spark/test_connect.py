@@ -15,7 +15,7 @@ from pyspark.sql.connect import proto
 from pyspark.sql.connect.shell.progress import StageInfo
 
 from perago.adapters.spark.connect import ConnectSettings
-from perago.adapters.spark.connect.guard import watch
+from perago.adapters.spark.connect.end_sessions import watch
 from perago.adapters.spark.connect.operations import ANSWER_SECONDS, OpenOperations
 from perago.adapters.spark.connect.progress import ConnectSparkWatch
 from perago.domain.errors import EnvironmentUnfitError, TaskTerminalError

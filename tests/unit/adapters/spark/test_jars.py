@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from perago.adapters.localfs.java import JavaInstallation
 from perago.adapters.progress import Progress
-from perago.adapters.spark.jars import JarCache, JarSet
+from perago.adapters.spark.jars import DELTA, S3A, JarCache, JarSet
 from perago.domain.errors import EnvironmentUnfitError
 
-SET = JarSet(name="some", packages=("a:b:1", "c:d:2"), excludes=("e:*",))
+HASHES = {
+    name: sha256(content.encode()).hexdigest()
+    for name, content in (("a.jar", "one"), ("b.jar", "four"))
+}
+SET = JarSet(name="some", packages=("a:b:1", "c:d:2"), excludes=("e:*",), hashes=HASHES)
 RESOLVER = """\
 #!/bin/sh
 echo "$@" > {log}
@@ -76,11 +82,52 @@ def test_a_set_that_was_damaged_is_got_again(tmp_path: Path, harm: str) -> None:
     assert json.loads((first.parent / "jars.json").read_text()) == {"a.jar": 3, "b.jar": 4}
 
 
+def test_a_jar_of_the_same_size_with_other_bytes_is_refused(tmp_path: Path) -> None:
+    java = java_that(tmp_path / "java", GOOD)
+    cache = JarCache(tmp_path / "cache")
+    first, *_ = cache.get(SET, java)
+    first.write_text("ONE")
+
+    with pytest.raises(EnvironmentUnfitError, match=r"a\.jar is not the jar that") as caught:
+        cache.get(SET, java)
+    assert f"once {first.parent} is removed" in str(caught.value.hint)
+    with pytest.raises(EnvironmentUnfitError, match="SHA-256"):
+        cache.find(SET)
+
+
+@pytest.mark.parametrize(
+    ("act", "named"),
+    [
+        (GOOD.replace("four", "five"), "b.jar"),
+        (GOOD + ' && printf more > "$place/jars/c.jar"', "c.jar"),
+        (GOOD + ' && rm "$place/jars/a.jar"', "a.jar"),
+    ],
+)
+def test_what_a_repository_gives_must_be_what_was_tested(
+    tmp_path: Path, act: str, named: str
+) -> None:
+    java = java_that(tmp_path / "java", act)
+    cache = JarCache(tmp_path / "cache")
+
+    with pytest.raises(EnvironmentUnfitError, match=f"gave another {named}"):
+        cache.get(SET, java)
+    assert cache.find(SET) is None
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["some.lock"]
+
+
+@pytest.mark.parametrize("jars", [S3A, DELTA])
+def test_every_package_has_a_jar_with_a_hash(jars: JarSet) -> None:
+    for package in jars.packages:
+        group, artifact, version = package.split(":")
+        assert f"{group}_{artifact}-{version}.jar" in jars.hashes
+    assert all(len(bytes.fromhex(text)) == 32 for text in jars.hashes.values())
+
+
 def test_another_choice_of_packages_is_another_set(tmp_path: Path) -> None:
     java = java_that(tmp_path / "java", GOOD)
     cache = JarCache(tmp_path / "cache")
     cache.get(SET, java)
-    assert cache.find(JarSet(name="some", packages=("a:b:2",))) is None
+    assert cache.find(replace(SET, packages=("a:b:2",))) is None
 
 
 def test_a_resolver_that_fails_is_told_and_leaves_nothing(tmp_path: Path) -> None:

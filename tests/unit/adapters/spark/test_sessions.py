@@ -11,7 +11,7 @@ from py4j.protocol import Py4JNetworkError
 from perago.adapters.spark import LocalSparkSessions, SparkSettings
 from perago.adapters.spark.gateway import SparkJvm, prepare_scratch, require_pyspark
 from perago.adapters.spark.isolation import IsolatedSession
-from perago.adapters.spark.scratch import sweep_scratch
+from perago.adapters.spark.scratch import make_scratch, sweep_scratch
 from perago.domain.errors import EnvironmentUnfitError
 
 
@@ -27,9 +27,11 @@ def test_importing_the_adapter_needs_no_pyspark() -> None:
 
 
 def test_scratch_is_made_empty(tmp_path: Path) -> None:
-    (tmp_path / "spark" / "warehouse" / "old").mkdir(parents=True)
-    prepare_scratch(tmp_path / "spark")
-    assert sorted(path.name for path in (tmp_path / "spark").rglob("*")) == [
+    scratch = tmp_path / "executor-0" / "spark-1"
+    make_scratch(scratch)
+    (scratch / "warehouse" / "old").mkdir(parents=True)
+    prepare_scratch(scratch)
+    assert sorted(path.name for path in scratch.rglob("*")) == [
         "local",
         "log4j2.properties",
         "tmp",
@@ -40,12 +42,24 @@ def test_scratch_is_made_empty(tmp_path: Path) -> None:
 def test_only_dead_processes_lose_their_scratch(tmp_path: Path) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
+    ours = tmp_path / "executor-0"
     for name in (f"spark-{ended.pid}", f"spark-{os.getpid()}", "spark-notes"):
-        (tmp_path / name).mkdir()
-    sweep_scratch(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-        [f"spark-{os.getpid()}", "spark-notes"]
+        make_scratch(ours / name)
+    sweep_scratch(ours)
+    assert sorted(path.name for path in ours.iterdir()) == sorted(
+        [".perago-directory", f"spark-{os.getpid()}", "spark-notes"]
     )
+
+
+def test_scratch_below_a_stranger_s_directory_is_left_alone(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    stranger = tmp_path / f"spark-{ended.pid}"
+    stranger.mkdir()
+
+    sweep_scratch(tmp_path)
+
+    assert stranger.is_dir()
 
 
 def test_stopping_what_never_started_is_nothing(tmp_path: Path) -> None:

@@ -156,3 +156,27 @@ def test_without_delta_nothing_is_said_of_it() -> None:
 def test_the_file_system_is_chosen_before_spark_opens_it() -> None:
     """To look at its jars, before it hears of the other settings."""
     assert "spark.hadoop.fs.file.impl" in select_launch_conf(conf_of())
+
+
+def test_local_spark_has_a_secret_and_a_cluster_s_owner_decides() -> None:
+    for master in ("local", "local[2]", "local[*]", "local[2, 3]"):
+        assert conf_of(SparkSettings(master=master))["spark.authenticate"] == "true"
+    for master in ("spark://host:7077", "yarn", "local[nonsense]"):
+        assert "spark.authenticate" not in conf_of(SparkSettings(master=master))
+    mine = {"spark.authenticate": "false"}
+    assert conf_of(SparkSettings(conf=mine))["spark.authenticate"] == "false"
+
+
+def test_spark_hides_what_secret_settings_hold() -> None:
+    names = ("spark.hadoop.my.own", "spark.mine[0]")
+    conf = dict.fromkeys(names, "hunter2")
+    by_spark = "(?i)secret|password|token|access[.]?key"
+
+    ours = conf_of(SparkSettings(conf=conf, secret_names=names))["spark.redaction.regex"]
+    also = {**conf, "spark.redaction.regex": "mine"}
+    users = conf_of(SparkSettings(conf=also, secret_names=names))["spark.redaction.regex"]
+
+    assert ours == rf"{by_spark}|my\.own|spark\.mine\[0\]"
+    assert users == r"mine|my\.own|spark\.mine\[0\]"
+    assert "spark.redaction.regex" not in conf_of(SparkSettings(conf=conf))
+    assert "hunter2" not in repr(SparkSettings(conf=conf))

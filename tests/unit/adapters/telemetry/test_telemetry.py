@@ -21,12 +21,14 @@ from perago.adapters.telemetry import (
     trace_id_of,
 )
 from perago.domain.changes import ChangeCount
+from perago.domain.events import PhaseEnded, Polled, PollFailed
 from perago.domain.execution import Execution
 from perago.domain.ids import WorkflowId
 from perago.domain.outcome import Completed, Failed, Phase
-from perago.runtime.events import WorkerEvents
+from perago.runtime.events import FanOut
 from tests.unit.adapters.telemetry.collector import attributes_of, running_collector
 from tests.unit.runtime.executions import an_execution
+from tests.unit.runtime.told_attempt import ToldAttempt
 
 
 @contextmanager
@@ -46,36 +48,34 @@ def telemetry(
         yield opened
 
 
-def complete(events: WorkerEvents, execution: Execution) -> None:
-    attempt = execution.attempt
-    events.execution_began(execution)
-    events.attempt_started(attempt)
+def complete(opened: Telemetry, execution: Execution) -> None:
+    told = ToldAttempt(FanOut(opened.handlers), execution)
+    told.start()
     for phase, objects in ((Phase.DOWNLOAD, 3), (Phase.BODY, 0), (Phase.STAGE, 2)):
-        events.phase_started(attempt, phase)
+        told.enter(phase)
         if objects:
-            events.transferred(attempt, objects, objects * 100)
-        events.phase_ended(attempt, phase, 0.25)
-    events.changes_found(attempt, ChangeCount(written=2, deleted=1))
+            told.move(objects, objects * 100)
+        told.leave(0.25)
     output = Completed(output={"workspace": {"ref": "beef"}, "result": {}})
-    events.attempt_ended(attempt, output)
+    told.end(output, ChangeCount(written=2, deleted=1))
 
 
-def die(events: WorkerEvents, execution: Execution) -> None:
-    attempt = execution.attempt
-    events.execution_began(execution)
-    events.phase_started(attempt, Phase.BODY)
-    events.heartbeat_failed(attempt, "no answer")
-    events.lease_lost(attempt, "stale")
-    events.executor_died(attempt, "killed by SIGKILL")
-    events.attempt_ended(attempt, Failed(reason="the executor died", phase=Phase.BODY))
+def die(opened: Telemetry, execution: Execution) -> None:
+    told = ToldAttempt(FanOut(opened.handlers), execution)
+    told.start()
+    told.enter(Phase.BODY)
+    told.miss_heartbeat("no answer")
+    told.lose_lease("stale")
+    told.die("killed by SIGKILL")
+    told.end(Failed(reason="the executor died", phase=Phase.BODY))
 
 
 def test_attempts_and_phases_are_spans_of_one_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = an_execution("t-1"), an_execution("t-2")
     with running_collector() as collector:
         with telemetry(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.endpoint) as opened:
-            complete(opened.events, first)
-            die(opened.events, second)
+            complete(opened, first)
+            die(opened, second)
         spans, resource = collector.spans, collector.resource
 
     attempts = {str(attributes_of(s)["perago.task.id"]): s for s in spans if not s.parent_span_id}
@@ -115,6 +115,25 @@ def test_attempts_and_phases_are_spans_of_one_trace(monkeypatch: pytest.MonkeyPa
     assert body.status.code == Status.STATUS_CODE_ERROR
 
 
+def test_a_span_ends_with_its_own_phase_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    execution = an_execution()
+    with running_collector() as collector:
+        with telemetry(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.endpoint) as opened:
+            handler = FanOut(opened.handlers)
+            told = ToldAttempt(handler, execution)
+            told.start()
+            told.enter(Phase.BODY)
+            late = PhaseEnded(attempt=execution.attempt, phase=Phase.VALIDATE, seconds=60.0)
+            handler.handle(late)
+            told.leave(0.25)
+            told.end(Completed(output={"result": {}}))
+        spans = collector.spans
+
+    (body,) = [span for span in spans if span.parent_span_id]
+    assert body.name == "body"
+    assert body.end_time_unix_nano - body.start_time_unix_nano == 250_000_000
+
+
 def test_metrics_reach_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     with running_collector() as collector:
         with telemetry(
@@ -123,7 +142,7 @@ def test_metrics_reach_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
             OTEL_TRACES_EXPORTER="none",
             OTEL_SERVICE_NAME="my-workers",
         ) as opened:
-            complete(opened.events, an_execution())
+            complete(opened, an_execution())
         metrics, traces = collector.last_metrics, collector.traces
         resource = attributes_of(collector.metrics[-1].resource_metrics[0].resource)
 
@@ -146,11 +165,11 @@ def test_metrics_reach_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_scraper_gets_every_metric(monkeypatch: pytest.MonkeyPatch) -> None:
     with telemetry(monkeypatch, http_port=True) as opened:
-        complete(opened.events, an_execution("t-1"))
-        die(opened.events, an_execution("t-2"))
-        opened.events.polled(5)
-        opened.events.polled(0)
-        opened.events.poll_failed("no answer")
+        complete(opened, an_execution("t-1"))
+        die(opened, an_execution("t-2"))
+        polls = FanOut(opened.handlers)
+        for event in (Polled(tasks=5), Polled(tasks=0), PollFailed(reason="no answer")):
+            polls.handle(event)
         assert opened.page is not None
         page = opened.page.render().decode()
 
@@ -206,7 +225,7 @@ def test_a_collector_that_refuses_costs_one_warning(
             OTEL_BSP_MAX_EXPORT_BATCH_SIZE="5",
         ) as opened:
             for number in range(100):
-                complete(opened.events, an_execution(f"t-{number}"))
+                complete(opened, an_execution(f"t-{number}"))
         requests = collector.requests
 
     assert requests > 1
@@ -221,7 +240,7 @@ def test_a_collector_that_is_away_neither_blocks_nor_fails(
     # Nobody listens there now; the SDK would go on trying for longer than this test may take.
     with telemetry(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint) as opened:
         for number in range(1000):
-            complete(opened.events, an_execution(f"t-{number}"))
+            complete(opened, an_execution(f"t-{number}"))
 
     assert root_lines.loggers == ["perago.telemetry"]
     # Told to stop, what still tried does so at once.

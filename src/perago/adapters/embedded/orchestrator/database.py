@@ -19,6 +19,8 @@ from perago.domain.errors import (
     OrchestratorUnavailableError,
     PeragoError,
 )
+from perago.system.directories import make_private_directories
+from perago.system.state_files import make_private_database
 
 # How long a transaction waits for another process's; each takes milliseconds.
 BUSY_TIMEOUT_SECONDS = 30.0
@@ -36,7 +38,8 @@ class Database:
         self._lock = threading.RLock()
         self._process = os.getpid()
         with self._explained():
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_directories(path.parent)
+            make_private_database(path)
             self._connection = self._open()
 
     @property
@@ -118,6 +121,12 @@ class Database:
             yield
         except sqlite3.Error as error:
             raise explain_sqlite_error(error, self._path) from error
+        except (UnicodeEncodeError, OverflowError) as error:
+            # Of a name or a number that was asked for: what is kept was checked before.
+            raise OrchestratorError(
+                "a text that is no Unicode, or a number that is too large, was asked for",
+                hint="check the names and ids that were given",
+            ) from error
         except OSError as error:
             raise EnvironmentUnfitError(
                 f"cannot keep workflows in {self._path.parent}: {error.strerror}",

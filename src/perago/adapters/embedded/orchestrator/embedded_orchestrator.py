@@ -10,6 +10,7 @@ from perago.adapters.embedded.orchestrator.database import Database
 from perago.adapters.embedded.orchestrator.engine_orchestrator import EngineOrchestrator
 from perago.adapters.embedded.orchestrator.sqlite_instances import SqliteInstances
 from perago.ports.clock import Clock
+from perago.system.processes import current_process
 
 DATABASE_NAME = "orchestrator.db"
 
@@ -22,9 +23,12 @@ class EmbeddedOrchestrator(EngineOrchestrator):
     there. Raises `EnvironmentUnfitError` when the home cannot be written.
     """
 
-    def __init__(self, home: Path, clock: Clock) -> None:
+    def __init__(self, home: Path, clock: Clock, *, boot: str | None = None) -> None:
+        """`boot` names what `clock.elapsed` counts from: the machine's current boot, if None."""
         self._database = Database(home / DATABASE_NAME)
-        super().__init__(SqliteInstances(self._database), clock)
+        super().__init__(
+            SqliteInstances(self._database), clock, boot=boot or current_process().boot
+        )
 
     def close(self) -> None:
         """Close the database; the orchestrator is not used after that."""

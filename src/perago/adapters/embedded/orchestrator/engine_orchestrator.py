@@ -2,14 +2,14 @@
 
 Invariant: every change of an instance is one load-decide-save inside `InstanceStore.writing()`,
 so two processes never decide on the same state. Time-outs have no thread of their own: each call
-first settles what is due by the injected clock.
+first settles what is due by the engine's time.
 """
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from perago.adapters.embedded.orchestrator.engine.deadlines import plan_wake_up
@@ -37,11 +37,14 @@ from perago.adapters.embedded.orchestrator.engine.parsing import (
     parse_task_definition,
     parse_workflow_definition,
 )
+from perago.adapters.embedded.orchestrator.engine_time import EngineTime
 from perago.adapters.embedded.orchestrator.instance_store import InstanceStore
+from perago.adapters.embedded.orchestrator.kept_json import clean_text, copy_json
 from perago.domain.attempt import Attempt, AttemptSnapshot, AttemptStatus
-from perago.domain.errors import NotFoundInOrchestratorError, OrchestratorError
+from perago.domain.errors import NotFoundInOrchestratorError
 from perago.domain.ids import TaskId, WorkerId, WorkflowId
 from perago.domain.outcome import Completed, JsonObject, Outcome
+from perago.domain.reports import SendReport, StaleReport, decide_report
 from perago.domain.workflow import LogLine, PolledTask, WorkflowState
 from perago.ports.clock import Clock
 
@@ -54,22 +57,24 @@ POLL_INTERVAL_SECONDS = 0.05
 class EngineOrchestrator:
     """The Orchestrator port on the engine."""
 
-    def __init__(self, instances: InstanceStore, clock: Clock) -> None:
+    def __init__(self, instances: InstanceStore, clock: Clock, *, boot: str = "") -> None:
+        """`boot` names the machine's current boot: only within one are two clocks comparable."""
         self._instances = instances
         self._clock = clock
+        self._time = EngineTime(clock, boot)
 
     @property
     def max_output_bytes(self) -> int:
         return MAX_OUTPUT_BYTES
 
     def register_task(self, definition: JsonObject) -> None:
-        source = _copy_json(definition, "the task definition")
+        source = copy_json(definition, "the task definition")
         name = parse_task_definition(source).name
         with self._instances.writing():
             self._instances.put_task_definition(name, source)
 
     def register_workflow(self, definition: JsonObject) -> None:
-        source = _copy_json(definition, "the workflow definition")
+        source = copy_json(definition, "the workflow definition")
         workflow = parse_workflow_definition(source)
         with self._instances.writing():
             self._instances.put_workflow_definition(workflow.name, workflow.version, source)
@@ -85,13 +90,11 @@ class EngineOrchestrator:
     def start_workflow(
         self, name: str, *, workflow_input: JsonObject, version: int | None = None
     ) -> WorkflowId:
-        checked_input = _copy_json(workflow_input, f"the input of workflow {name!r}")
+        checked_input = copy_json(workflow_input, f"the input of workflow {name!r}")
         workflow_id = WorkflowId(str(uuid.uuid4()))
-        with self._instances.writing():
+        with self._time.writing(self._instances) as now:
             definition = parse_workflow_definition(self._bind(name, version))
-            self._instances.add(
-                start_instance(workflow_id, definition, checked_input, self._clock.now())
-            )
+            self._instances.add(start_instance(workflow_id, definition, checked_input, now))
         return workflow_id
 
     def poll(
@@ -125,17 +128,29 @@ class EngineOrchestrator:
         )
         self._decide(lambda: self._of_task(task_id), given)
 
-    def report(self, attempt: Attempt, outcome: Outcome) -> None:
+    def report(self, attempt: Attempt, outcome: Outcome) -> str | None:
         task_id = attempt.task_id
         if isinstance(outcome, Completed):
             what = f"the output of task {task_id} ({attempt.reference_name})"
-            outcome = Completed(output=_copy_json(outcome.output, what, limit=MAX_OUTPUT_BYTES))
-        self._decide(lambda: self._of_task(task_id), Report(task_id=task_id, outcome=outcome))
+            outcome = Completed(output=copy_json(outcome.output, what, limit=MAX_OUTPUT_BYTES))
+        else:
+            outcome = replace(outcome, reason=clean_text(outcome.reason))
+        with self._time.writing(self._instances) as now:
+            before = self._of_task(task_id)
+            # Time comes first: what has timed out by now is out.
+            settled = decide(before, TimePassed(), now)
+            snapshot = build_snapshot(settled, _require_record(settled, task_id))
+            decision = decide_report(attempt, snapshot, outcome)
+            after = settled
+            if isinstance(decision, SendReport):
+                after = decide(settled, Report(task_id=task_id, outcome=outcome), now)
+            self._instances.update(before, after)
+        return decision.reason if isinstance(decision, StaleReport) else None
 
     def append_log(self, task_id: TaskId, text: str) -> None:
-        with self._instances.writing():
+        with self._time.writing(self._instances) as now:
             self._owner_of(task_id)
-            self._instances.append_log(task_id, LogLine(at=self._clock.now(), text=text))
+            self._instances.append_log(task_id, LogLine(at=now, text=clean_text(text)))
 
     def read_log(self, task_id: TaskId) -> list[LogLine]:
         with self._instances.reading():
@@ -144,6 +159,9 @@ class EngineOrchestrator:
 
     def workflow(self, workflow_id: WorkflowId) -> WorkflowState:
         return build_workflow_state(self._look(lambda: self._of_id(workflow_id)))
+
+    def find_root(self, workflow_id: WorkflowId) -> WorkflowId:
+        return self._look(lambda: self._of_id(workflow_id)).id
 
     def workflows(self, *, limit: int = 50, name: str | None = None) -> list[WorkflowState]:
         return [self.workflow(one) for one in self.workflow_ids(limit=limit, name=name)]
@@ -155,34 +173,33 @@ class EngineOrchestrator:
             return self._instances.newest(limit, unfinished=unfinished, name=name)
 
     def terminate(self, workflow_id: WorkflowId, reason: str) -> None:
-        self._decide(lambda: self._of_id(workflow_id), Terminate(reason=reason))
+        self._decide(lambda: self._of_id(workflow_id), Terminate(reason=clean_text(reason)))
 
     def _take(self, task_names: Sequence[str], worker_id: WorkerId, count: int) -> list[PolledTask]:
         """Hand out what is there now. An idle look only reads, and blocks nobody."""
-        now = self._clock.now()
-        with self._instances.reading():
+        with self._time.reading(self._instances) as now:
             is_due = self._instances.due(now) is not None
             is_available = self._instances.next_available(task_names, now) is not None
         if is_due:
             self._settle_due()
         if not is_due and not is_available:
             return []
-        with self._instances.writing():
-            return self._hand_out(list(task_names), worker_id, count)
+        with self._time.writing(self._instances) as now:
+            return self._hand_out(list(task_names), worker_id, count, now)
 
     def _settle_due(self) -> None:
         """Let time act on every instance that waits for it, one transaction each."""
         while True:
-            with self._instances.writing():
-                now = self._clock.now()
+            with self._time.writing(self._instances) as now:
                 workflow_id = self._instances.due(now)
                 if workflow_id is None:
                     return
                 before = self._of_id(workflow_id)
                 self._instances.update(before, decide(before, TimePassed(), now))
 
-    def _hand_out(self, task_names: list[str], worker_id: WorkerId, count: int) -> list[PolledTask]:
-        now = self._clock.now()
+    def _hand_out(
+        self, task_names: list[str], worker_id: WorkerId, count: int, now: datetime
+    ) -> list[PolledTask]:
         taken: list[PolledTask] = []
         while len(taken) < count:
             found = self._instances.next_available(task_names, now)
@@ -212,17 +229,17 @@ class EngineOrchestrator:
 
     def _look(self, find: Callable[[], Instance]) -> Instance:
         """The instance as it is now; written only when time has changed it."""
-        with self._instances.reading():
+        with self._time.reading(self._instances) as now:
             instance = find()
         wake_up = plan_wake_up(instance)
-        if wake_up is None or self._clock.now() < wake_up:
+        if wake_up is None or now < wake_up:
             return instance
         return self._decide(find, TimePassed())
 
     def _decide(self, find: Callable[[], Instance], event: Event) -> Instance:
-        with self._instances.writing():
+        with self._time.writing(self._instances) as now:
             before = find()
-            after = decide(before, event, self._clock.now())
+            after = decide(before, event, now)
             self._instances.update(before, after)
         return after
 
@@ -272,21 +289,3 @@ def _definition_of(instance: Instance, record: TaskRecord) -> TaskDefinition:
     step = instance.definition.by_reference[record.reference_name]
     assert isinstance(step, SimpleStep)
     return step.definition
-
-
-def _copy_json(value: JsonObject, what: str, *, limit: int | None = None) -> JsonObject:
-    """The value as JSON would carry it: a copy, or a refusal."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        size = len(text.encode("utf-8"))
-    except (TypeError, ValueError) as error:
-        raise OrchestratorError(
-            f"{what} is not JSON: {error}", hint="use texts, finite numbers, lists and objects"
-        ) from error
-    if limit is not None and size > limit:
-        raise OrchestratorError(
-            f"{what} is {size:,} bytes of JSON, and {limit:,} is the limit",
-            hint="write large data to the workspace and report where it is",
-        )
-    copy: JsonObject = json.loads(text)
-    return copy

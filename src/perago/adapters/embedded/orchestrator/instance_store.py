@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -11,6 +12,14 @@ from perago.adapters.embedded.orchestrator.engine.instance import Instance
 from perago.domain.ids import TaskId, WorkflowId
 from perago.domain.outcome import JsonObject
 from perago.domain.workflow import LogLine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptClock:
+    """What turns `Clock.elapsed` into the engine's time, during one boot of the machine."""
+
+    boot: str
+    offset_microseconds: int
 
 
 class InstanceStore(Protocol):
@@ -25,6 +34,14 @@ class InstanceStore(Protocol):
 
     def writing(self) -> AbstractContextManager[None]:
         """The same, alone among all writers; kept when the block ends, undone when it raises."""
+        ...
+
+    def clock(self) -> KeptClock | None:
+        """The clock that was kept last."""
+        ...
+
+    def put_clock(self, clock: KeptClock) -> None:
+        """Keep another one."""
         ...
 
     def put_task_definition(self, name: str, source: JsonObject) -> None:

@@ -5,7 +5,7 @@ Moments are whole microseconds since 1970 in UTC. JSON is text.
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 # Readers never wait for the writer. NORMAL loses nothing to a killed process; to a power cut it
 # can lose the last moments, which then count as never reported and are retried.
@@ -24,6 +24,14 @@ SCHEMA = (
         version  INTEGER NOT NULL,
         source   TEXT NOT NULL,
         PRIMARY KEY (name, version)
+    )
+    """,
+    # One row: what turns the machine's steady clock into the engine's time (see `engine_time`).
+    """
+    CREATE TABLE clock (
+        id      INTEGER PRIMARY KEY CHECK (id = 1),
+        boot    TEXT NOT NULL,
+        offset  INTEGER NOT NULL
     )
     """,
     # `number` counts up, so that newest first needs no clock. `source` is the definition that the
@@ -93,6 +101,9 @@ SCHEMA = (
     "CREATE INDEX logs_of_task ON logs (task_id, number)",
 )
 
+SELECT_CLOCK = "SELECT boot, offset FROM clock"
+PUT_CLOCK = "INSERT OR REPLACE INTO clock (id, boot, offset) VALUES (1, ?, ?)"
+
 PUT_TASK_DEFINITION = """
     INSERT INTO task_definitions (name, source) VALUES (?, ?)
     ON CONFLICT (name) DO UPDATE SET source = excluded.source
@@ -116,11 +127,11 @@ INSERT_INSTANCE = """
     VALUES
         (:id, :source, :status, :input, :output, :reason, :started_at, :ended_at, :wake_up_at)
 """
-# Definition, input and start never change.
+# Definition and input never change, and the start only with the machine's clock.
 UPDATE_INSTANCE = """
     UPDATE instances
-    SET status = :status, output = :output, reason = :reason, ended_at = :ended_at,
-        wake_up_at = :wake_up_at
+    SET started_at = :started_at, status = :status, output = :output, reason = :reason,
+        ended_at = :ended_at, wake_up_at = :wake_up_at
     WHERE id = :id
 """
 SELECT_INSTANCE = """
@@ -160,7 +171,8 @@ PUT_ATTEMPT = """
         status = excluded.status, output = excluded.output, worker_id = excluded.worker_id,
         poll_count = excluded.poll_count, reason = excluded.reason,
         available_at = excluded.available_at, started_at = excluded.started_at,
-        updated_at = excluded.updated_at, ended_at = excluded.ended_at
+        updated_at = excluded.updated_at, ended_at = excluded.ended_at,
+        wait_until = excluded.wait_until
 """
 SELECT_ATTEMPTS = "SELECT * FROM attempts WHERE instance = ? ORDER BY seq"
 # The head of the queue over several tasks: oldest first, then by start of the workflow. The index

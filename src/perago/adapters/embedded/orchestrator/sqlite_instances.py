@@ -19,6 +19,7 @@ from perago.adapters.embedded.orchestrator.engine.deadlines import plan_wake_up
 from perago.adapters.embedded.orchestrator.engine.definitions import StepType, WorkflowDefinition
 from perago.adapters.embedded.orchestrator.engine.instance import Instance, TaskRecord
 from perago.adapters.embedded.orchestrator.engine.parsing import parse_workflow_definition
+from perago.adapters.embedded.orchestrator.instance_store import KeptClock
 from perago.domain.attempt import AttemptStatus
 from perago.domain.ids import TaskId, WorkflowId
 from perago.domain.outcome import JsonObject
@@ -42,6 +43,15 @@ class SqliteInstances:
     def writing(self) -> AbstractContextManager[None]:
         return self._database.writing()
 
+    def clock(self) -> KeptClock | None:
+        row = self._execute(sql.SELECT_CLOCK, ()).fetchone()
+        if row is None:
+            return None
+        return KeptClock(boot=row["boot"], offset_microseconds=row["offset"])
+
+    def put_clock(self, clock: KeptClock) -> None:
+        self._execute(sql.PUT_CLOCK, (clock.boot, clock.offset_microseconds))
+
     def put_task_definition(self, name: str, source: JsonObject) -> None:
         self._execute(sql.PUT_TASK_DEFINITION, (name, _to_text(source)))
 
@@ -61,7 +71,6 @@ class SqliteInstances:
         fixed: dict[str, Cell] = {
             "source": _to_text(instance.definition.source),
             "input": _to_text(instance.input),
-            "started_at": _to_number(instance.started_at),
         }
         self._execute(sql.INSERT_INSTANCE, fixed | _encode_progress(instance))
         for record in instance.tasks:
@@ -128,6 +137,7 @@ def _encode_progress(instance: Instance) -> dict[str, Cell]:
     """What changes while an instance runs."""
     return {
         "id": instance.id,
+        "started_at": _to_number(instance.started_at),
         "status": instance.status.value,
         "output": _to_text(instance.output),
         "reason": instance.reason,

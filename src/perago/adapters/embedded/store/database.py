@@ -16,7 +16,9 @@ from contextlib import contextmanager, suppress
 from perago.adapters.embedded.store import sql
 from perago.adapters.embedded.store.failures import explain_sqlite_error
 from perago.adapters.embedded.store.layout import Durability, StoreHome
+from perago.adapters.localfs.disk_errors import disk_errors
 from perago.domain.errors import EnvironmentUnfitError
+from perago.system.state_files import make_private_database
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
 _PAGE_BYTES = 8192
@@ -115,6 +117,8 @@ class Database:
 
     def _open(self) -> sqlite3.Connection:
         self._home.prepare()
+        with disk_errors(self._home.database, "make"):
+            make_private_database(self._home.database)
         try:
             connection = sqlite3.connect(
                 self._home.database,

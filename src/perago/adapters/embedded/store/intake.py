@@ -118,7 +118,7 @@ class Intake:
         source = _open_local(file)
         try:
             with disk_errors(self._home.incoming, "write to"):
-                target = create_target(temporary, 0o444)
+                target = create_target(temporary, 0o400)
                 try:
                     found = copy_file(source, target, on_bytes, source_may_change=True)
                     if found != (digest, file.size):

@@ -12,7 +12,6 @@ Invariant: a file below `objects` is whole from the moment it has its name.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 from collections.abc import Iterator
@@ -22,6 +21,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from perago.adapters.localfs.disk_errors import disk_errors, explain_unwritable
+from perago.system.directories import make_private_directories
+from perago.system.file_lock import open_lock_file, wait_for_lock
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -73,7 +74,7 @@ class StoreHome:
         with disk_errors(self.root, "set up the store in"):
             try:
                 for directory in (self.root, self.objects, self.incoming):
-                    directory.mkdir(parents=True, exist_ok=True)
+                    make_private_directories(directory)
             except FileExistsError as error:
                 raise explain_unwritable(self.root, "it is not a directory") from error
         for place in (self.root, self.objects, self.incoming, self.database):
@@ -85,10 +86,10 @@ class StoreHome:
         """Wait for, and hold, one of the home's locks; a dying process lets go of it."""
         self.prepare()
         with disk_errors(self.root, "lock"):
-            descriptor = os.open(self.root / f"{purpose}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = open_lock_file(self.root / f"{purpose}.lock")
         try:
             with disk_errors(self.root, "lock"):
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                wait_for_lock(descriptor)
             yield
         finally:
             os.close(descriptor)

@@ -8,7 +8,6 @@ drops the lock of a process that dies, whatever it dies of.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import sqlite3
@@ -23,6 +22,12 @@ from perago.adapters.embedded.store.database import Database
 from perago.adapters.embedded.store.layout import StoreHome
 from perago.adapters.localfs.disk_errors import disk_errors
 from perago.domain.errors import PeragoError
+from perago.system.file_lock import (
+    open_existing_lock_file,
+    open_lock_file,
+    try_lock,
+    wait_for_lock,
+)
 
 DIGEST_BYTES = 32
 _QUERY_DIGESTS = 500
@@ -131,9 +136,8 @@ def _lock_new_file(home: StoreHome) -> tuple[str, int]:
     with disk_errors(home.incoming, "begin a write in"):
         while True:
             token = secrets.token_hex(16)
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            descriptor = os.open(_lock_file(home, token), flags, 0o666)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            descriptor = open_lock_file(_lock_file(home, token), is_new=True)
+            wait_for_lock(descriptor)
             if os.fstat(descriptor).st_nlink:
                 return token, descriptor
             # A collection buried the file between its creation and the lock: take another.
@@ -144,16 +148,14 @@ def _is_alive(home: StoreHome, token: str, *, bury: bool = False) -> bool:
     """Whether the process of a session still holds its lock; if not, maybe remove the file."""
     path = _lock_file(home, token)
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = open_existing_lock_file(path)
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not try_lock(descriptor):
+            return True
         if bury:
             path.unlink(missing_ok=True)
-    except BlockingIOError:
-        return True
-    else:
         return False
     finally:
         os.close(descriptor)

@@ -248,8 +248,9 @@ class EmbeddedWorkspaceStore:
         timeout_seconds: float,
         last_check: LastCheck = always_allowed,
     ) -> Commit:
-        # Not under the database's lock: others would wait for whoever is asked.
-        last_check()
+        # Not under the database's lock: others would wait for whoever is asked. The wait for that
+        # lock is bounded by the time that the time check asks for.
+        last_check()()
         with self._database.writing(timeout_seconds=timeout_seconds) as connection:
             found = refs.require_repository(connection, staged.repository)
             source = refs.require_commit(connection, found, staged.commit)
@@ -276,7 +277,7 @@ class EmbeddedWorkspaceStore:
         timeout_seconds: float,
         last_check: LastCheck = always_allowed,
     ) -> None:
-        last_check()
+        last_check()()
         with self._database.writing(timeout_seconds=timeout_seconds) as connection:
             found = refs.require_repository(connection, repository)
             refs.require_commit(connection, found, to)

@@ -70,7 +70,11 @@ class ServerCheck:
         configs: list[Config] = []
 
         def read_version() -> Check:
-            asked = Asked(what="read the server's configuration", missing="no configuration")
+            asked = Asked(
+                what="read the server's configuration",
+                missing="no configuration",
+                finds_server=True,
+            )
             config = self._api.read(asked, self._api.config.get_config)
             configs.append(config)
             version = config.version_config
@@ -102,6 +106,7 @@ class ServerCheck:
         asked = Asked(
             what="reach the server",
             missing=f"what answers at {self._endpoint} is no lakeFS server",
+            finds_server=True,
         )
         at, before = time.time(), time.perf_counter()
         answer = self._api.change(
@@ -169,5 +174,5 @@ def _is_open_to_listeners(endpoint: str) -> bool:
 def _parse_date(text: str) -> datetime | None:
     try:
         return parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, TypeError, LookupError, OverflowError):
         return None

@@ -23,7 +23,7 @@ from lakefs_sdk.models.path_list import PathList
 from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.data_plane import DataPlane
-from perago.adapters.lakefs.history import History, to_commit
+from perago.adapters.lakefs.history import History
 from perago.adapters.lakefs.part_upload import NewObject
 from perago.adapters.lakefs.probe.permission import (
     Permission,
@@ -31,6 +31,7 @@ from perago.adapters.lakefs.probe.permission import (
     on_branch,
     on_objects,
 )
+from perago.adapters.lakefs.values import read_one, to_commit
 from perago.app.diagnosis import Check, Verdict, passed, skipped
 from perago.domain.errors import (
     CorruptStoreError,
@@ -181,7 +182,8 @@ class Trial:
     def _commit(self) -> str:
         creation = CommitCreation(message=_MESSAGE, date=None, allow_empty=False)
         call = self._tools.api.commits.commit
-        self._staged = to_commit(self._change("commit to", call, self._staging, creation)).id
+        made = self._change("commit to", call, self._staging, creation)
+        self._staged = read_one(self._asked("commit to"), to_commit, made).id
         return self._staged[:12]
 
     def _read(self) -> str:

@@ -8,7 +8,6 @@ one server share (the cached tables, the machine's memory) is the server's busin
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +23,12 @@ from perago.adapters.spark.direct_workspace import DirectSparkWorkspace
 from perago.adapters.spark.environment import environment_of
 from perago.adapters.spark.open_writes import OpenWrites
 from perago.adapters.spark.s3a import S3A_CONF, S3Gateway
-from perago.adapters.spark.scratch import CONNECT_PREFIX, sweep_scratch
+from perago.adapters.spark.scratch import (
+    CONNECT_PREFIX,
+    make_scratch,
+    remove_scratch,
+    sweep_scratch,
+)
 from perago.adapters.spark.settings import RAW_FILES_CONF, SESSION_CONF
 from perago.adapters.spark.workspace import LocalSparkWorkspace
 from perago.domain.attempt import Attempt
@@ -123,6 +127,7 @@ class ConnectSparkSessions:
     ) -> Iterator[ConnectSparkLease]:
         scratch = self._scratch / execution_id
         sweep_scratch(self._scratch.parent)
+        make_scratch(self._scratch)
         with CLAIM.held_by(attempt):
             opened = ServerSession(self._settings, self._guard)
             # So that `builder.getOrCreate()` and `functions` mean the server as well, and whatever
@@ -137,12 +142,12 @@ class ConnectSparkSessions:
                 opened.close_after_failure()
                 raise
             finally:
-                shutil.rmtree(scratch, ignore_errors=True)
+                remove_scratch(self._scratch, execution_id)
             opened.close()
 
     def stop(self) -> None:
         self._guard.stop()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        remove_scratch(self._scratch)
 
     def _set_up(self, opened: ServerSession, attempt: Attempt, *, direct: bool) -> None:
         from pyspark.errors import PySparkException

@@ -153,3 +153,18 @@ class TestUnfitHomes:
         assert type(explained) is kind
         assert "home/orchestrator.db" in explained.message
         assert explained.hint
+
+
+def test_the_file_is_for_its_user_alone_whatever_the_umask_is(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        database = Database(tmp_path / "home" / "orchestrator.db")
+        with database.writing():
+            pass
+        found = sorted((tmp_path / "home").iterdir())
+        assert {path.stat().st_mode & 0o777 for path in found} == {0o600}
+        database.close()
+    finally:
+        os.umask(before)
+
+    assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700

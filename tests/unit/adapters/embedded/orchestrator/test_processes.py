@@ -143,7 +143,7 @@ def assert_database_is_sound(home: Path) -> None:
 def finish_everything(home: Path) -> None:
     """What the killed ones held times out; then every workflow can be completed."""
     clock = FakeClock(start=SystemClock().now())
-    with EmbeddedOrchestrator(home, clock) as orchestrator:
+    with EmbeddedOrchestrator(home, clock, boot="a later one") as orchestrator:
         clock.advance(3600)
         while tasks := poll(orchestrator, count=10):
             for task in tasks:

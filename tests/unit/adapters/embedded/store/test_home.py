@@ -1,5 +1,6 @@
 """The home directory: set up once, by whoever comes first, and refused when it is unfit."""
 
+import os
 import pickle
 import shutil
 import sqlite3
@@ -226,3 +227,30 @@ def test_no_connection_is_left_open(bench: Bench) -> None:
         links = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.exists()]
         assert not [link for link in links if link.is_relative_to(bench.home)]
     assert sorted(path.name for path in bench.home.glob("store.sqlite3*")) == ["store.sqlite3"]
+
+
+def test_a_store_is_for_its_user_alone_whatever_the_umask_is(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    before = os.umask(0)
+    try:
+        with EmbeddedWorkspaceStore(home, FakeClock()) as store:
+            store.create_repository(RepositoryName("repo"))
+            database = home / "store.sqlite3"
+            beside = [database.with_name(f"{database.name}{end}") for end in ("", "-wal", "-shm")]
+            assert {path.stat().st_mode & 0o777 for path in beside} == {0o600}
+    finally:
+        os.umask(before)
+
+    directories = [home, *(path for path in home.iterdir() if path.is_dir())]
+    assert {path.stat().st_mode & 0o777 for path in directories} == {0o700}
+
+
+def test_a_store_of_an_earlier_version_is_closed_to_others(tmp_path: Path) -> None:
+    with EmbeddedWorkspaceStore(tmp_path, FakeClock()) as store:
+        store.create_repository(RepositoryName("repo"))
+    (tmp_path / "store.sqlite3").chmod(0o644)
+
+    with EmbeddedWorkspaceStore(tmp_path, FakeClock()) as store:
+        assert store.repositories() == ["repo"]
+
+    assert (tmp_path / "store.sqlite3").stat().st_mode & 0o777 == 0o600

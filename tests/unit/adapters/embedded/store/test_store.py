@@ -4,7 +4,7 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -127,19 +127,23 @@ def test_a_staging_that_moved_on_is_not_merged(bench: Bench) -> None:
     assert bench.store.head(REPOSITORY, MAIN).id == head
 
 
-def test_a_link_in_the_way_is_replaced_and_not_written_through(
-    bench: Bench, tmp_path: Path
+@pytest.mark.parametrize("name", ["a", "b"])
+@pytest.mark.parametrize("put", [os.symlink, os.link])
+def test_what_is_in_the_way_is_neither_written_through_nor_replaced(
+    bench: Bench, tmp_path: Path, name: str, put: Callable[[Path, Path], None]
 ) -> None:
     bench.commit({"a": b"content", "b": LARGE})
     outside, target = tmp_path / "outside", tmp_path / "target"
     outside.write_bytes(b"precious")
     target.mkdir()
-    (target / "a").symlink_to(outside)
-    os.link(outside, target / "b")
-    checkout(bench, target)
+    put(outside, target / name)
+
+    with pytest.raises(StoreError, match="there is a file") as caught:
+        checkout(bench, target)
+
+    assert caught.value.hint
     assert outside.read_bytes() == b"precious"
-    assert ((target / "a").read_bytes(), (target / "b").read_bytes()) == (b"content", LARGE)
-    assert not (target / "a").is_symlink()
+    assert (target / name).read_bytes() == b"precious"
 
 
 @pytest.mark.parametrize("content", [b"small", LARGE], ids=["small", "large"])

@@ -26,6 +26,14 @@ _PATH_PART = re.compile(
 )
 
 
+MAX_CHARACTERS = 3072 * 1024
+"""Of all texts of one input. A value is kept with its task up to this size (as on a server)."""
+
+_BRACE = re.compile(r"[{}]")
+_MAX_NESTING = 20
+_SHOWN_CHARACTERS = 80
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Span:
     """Where an expression stands in its text; `body` is what is between the braces."""
@@ -35,22 +43,43 @@ class _Span:
     body: str
 
 
+@dataclass(slots=True)
+class _Room:
+    """How many characters may still be written into texts: values can be put there many times."""
+
+    left: int
+
+    def take(self, text: str) -> str:
+        self.left -= len(text)
+        if self.left < 0:
+            raise ValueError(f"its texts have over {MAX_CHARACTERS:,} characters in all")
+        return text
+
+
 def resolve(template: JsonValue, scope: JsonObject) -> JsonValue:
-    """The template with every expression in it replaced by what the scope holds there."""
-    match template:
-        case str():
-            return _resolve_text(template, scope)
-        case dict():
-            return {key: resolve(value, scope) for key, value in template.items()}
-        case list():
-            return [resolve(value, scope) for value in template]
-        case _:
-            return template
+    """The template with every expression in it replaced by what the scope holds there.
+
+    Raises `ValueError` where that is more than can be kept.
+    """
+    return _resolve(template, scope, _Room(MAX_CHARACTERS))
 
 
 def resolve_object(template: JsonObject, scope: JsonObject) -> JsonObject:
     """`resolve` for each value of an object."""
-    return {key: resolve(value, scope) for key, value in template.items()}
+    room = _Room(MAX_CHARACTERS)
+    return {key: _resolve(value, scope, room) for key, value in template.items()}
+
+
+def _resolve(template: JsonValue, scope: JsonObject, room: _Room) -> JsonValue:
+    match template:
+        case str():
+            return _resolve_text(template, scope, room)
+        case dict():
+            return {key: _resolve(value, scope, room) for key, value in template.items()}
+        case list():
+            return [_resolve(value, scope, room) for value in template]
+        case _:
+            return template
 
 
 def find_expressions(template: JsonValue) -> Iterator[str]:
@@ -82,8 +111,8 @@ def parse_path(expression: str) -> Path:
         found = _PATH_PART.match(text, position)
         if found is None or (position == 0 and text.startswith((".", "["))):
             raise ValueError(
-                f"${{{expression}}} is not a plain path: this orchestrator reads names, "
-                "['names'] and [indexes], and no other JSONPath"
+                f"${{{expression[:_SHOWN_CHARACTERS]}}} is not a plain path: this orchestrator "
+                "reads names, ['names'] and [indexes], and no other JSONPath"
             )
         part = next(group for group in found.groups() if group is not None)
         parts.append(int(part) if found["index"] is not None else part)
@@ -91,23 +120,23 @@ def parse_path(expression: str) -> Path:
     return tuple(parts)
 
 
-def _resolve_text(text: str, scope: JsonObject) -> JsonValue:
+def _resolve_text(text: str, scope: JsonObject, room: _Room) -> JsonValue:
     spans = list(_find_spans(text))
     if len(spans) == 1 and spans[0].start == 0 and spans[0].end == len(text):
-        return _evaluate(spans[0].body, scope)
+        return _evaluate(spans[0].body, scope, room)
     pieces: list[str] = []
     position = 0
     for span in spans:
         pieces.append(text[position : span.start])
-        pieces.append(_as_text(_evaluate(span.body, scope)))
+        pieces.append(room.take(_as_text(_evaluate(span.body, scope, room))))
         position = span.end
     pieces.append(text[position:])
     return "".join(pieces).replace("$${", "${")
 
 
-def _evaluate(body: str, scope: JsonObject) -> JsonValue:
+def _evaluate(body: str, scope: JsonObject, room: _Room) -> JsonValue:
     # An expression may stand inside another: `${step.output.${workflow.input.key}}`.
-    path_text = _as_text(_resolve_text(body, scope))
+    path_text = _as_text(_resolve_text(body, scope, room))
     if not path_text.strip():
         return ""
     try:
@@ -131,27 +160,45 @@ def _read(path: Path, scope: JsonObject) -> JsonValue:
 
 
 def _find_spans(text: str) -> Iterator[_Span]:
-    """The outermost expressions of a text, left to right; an unclosed one is plain text."""
+    """The outermost expressions of a text, left to right; an unclosed one is plain text.
+
+    Raises `ValueError` where too many stand inside each other.
+    """
+    if "${" not in text:
+        return
+    closing = _match_braces(text)
     position = 0
     while (start := text.find("${", position)) >= 0:
-        end = None if text[start - 1 : start] == "$" else _closing_brace(text, start + 2)
+        end = None if text[start - 1 : start] == "$" else closing.get(start + 1)
         if end is None:
             position = start + 2
             continue
-        yield _Span(start=start, end=end, body=text[start + 2 : end - 1])
-        position = end
+        yield _Span(start=start, end=end + 1, body=text[start + 2 : end])
+        position = end + 1
 
 
-def _closing_brace(text: str, position: int) -> int | None:
-    depth = 1
-    for index in range(position, len(text)):
-        if text[index] == "{":
-            depth += 1
-        elif text[index] == "}":
-            depth -= 1
-            if depth == 0:
-                return index + 1
-    return None
+def _match_braces(text: str) -> dict[int, int]:
+    """Where each brace that is closed is closed: in one pass, whatever stands inside what."""
+    closing: dict[int, int] = {}
+    open_: list[int] = []
+    nested = 0
+    for found in _BRACE.finditer(text):
+        at = found.start()
+        if text[at] == "{":
+            open_.append(at)
+        elif open_:
+            closing[open_.pop()] = at
+    # Opening braces in order, each with the ends of the expressions around it.
+    ends: list[int] = []
+    for start in sorted(closing):
+        while ends and ends[-1] < start:
+            ends.pop()
+        if text[start - 1 : start] == "$":
+            ends.append(closing[start])
+            nested = max(nested, len(ends))
+    if nested > _MAX_NESTING:
+        raise ValueError(f"over {_MAX_NESTING} expressions stand inside each other")
+    return closing
 
 
 def _as_text(value: JsonValue) -> str:

@@ -10,8 +10,15 @@ from perago.domain.errors import InvalidDefinitionError
 from perago.domain.outcome import JsonObject, JsonValue
 
 _LARGEST = 2**31 - 1
+_SHOWN_CHARACTERS = 80
 
 Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def show(value: JsonValue) -> str:
+    """A value in an error, so much of it as can be read."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,5 +90,5 @@ class Fields:
                 raise self._mistyped(key, "an array")
 
     def _mistyped(self, key: str, expected: str) -> InvalidDefinitionError:
-        found = f"is {self.values[key]!r}" if self.values.get(key) is not None else "is missing"
+        found = f"is {show(self.values[key])}" if self.values.get(key) is not None else "is missing"
         return self.refuse(f"{key} {found}", hint=f"{key} must be {expected}")

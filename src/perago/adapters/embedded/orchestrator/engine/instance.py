@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from perago.adapters.embedded.orchestrator.engine.definitions import (
     SimpleStep,
@@ -23,6 +23,7 @@ from perago.domain.outcome import JsonObject
 from perago.domain.workflow import PolledTask, TaskState, WorkflowState, WorkflowStatus
 
 _TASK_IDS = uuid.UUID("6f2c1c34-2f0e-4b39-9d3c-0d7a6a1f6a52")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DONE = (AttemptStatus.COMPLETED, AttemptStatus.COMPLETED_WITH_ERRORS)
 
 
@@ -88,6 +89,11 @@ class Instance:
         return next((record for record in self.tasks if record.task_id == task_id), None)
 
 
+def to_milliseconds(moment: datetime) -> int:
+    """A moment as Conductor writes it."""
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
 def build_task_id(workflow_id: WorkflowId, seq: int) -> TaskId:
     """The id of the attempt with that number: a function of both, so the engine stays pure."""
     return TaskId(str(uuid.uuid5(_TASK_IDS, f"{workflow_id}/{seq}")))
@@ -105,6 +111,9 @@ def build_attempt(instance: Instance, record: TaskRecord) -> Attempt:
         iteration=0,  # only loops have others, and they are not run here
         worker_id=record.worker_id,
         poll_count=record.poll_count,
+        scheduled_time=to_milliseconds(record.scheduled_at),
+        retried_task_id=record.retried_task_id,
+        root_workflow_id=instance.id,  # there are no sub-workflows here
     )
 
 
@@ -117,6 +126,8 @@ def build_snapshot(instance: Instance, record: TaskRecord) -> AttemptSnapshot:
         retry_count=record.retry_count,
         worker_id=record.worker_id,
         poll_count=record.poll_count,
+        scheduled_time=to_milliseconds(record.scheduled_at),
+        is_retried=any(other.retried_task_id == record.task_id for other in instance.tasks),
     )
 
 

@@ -24,7 +24,7 @@ from perago.adapters.embedded.orchestrator.engine.definitions import (
     walk_steps,
 )
 from perago.adapters.embedded.orchestrator.engine.expressions import find_expressions, parse_path
-from perago.adapters.embedded.orchestrator.engine.fields import Fields
+from perago.adapters.embedded.orchestrator.engine.fields import Fields, show
 from perago.adapters.embedded.orchestrator.engine.waits import decide_wait_end, parse_until
 from perago.domain.errors import InvalidDefinitionError
 from perago.domain.outcome import JsonObject, JsonValue
@@ -38,7 +38,7 @@ _UNKNOWN_EPOCH = parse_until("2000-01-01")
 
 def parse_task_definition(source: JsonObject) -> TaskDefinition:
     """Read a TaskDef. `backoffJitterMs` is read past: no jitter is within any jitter."""
-    fields = Fields(subject=f"task definition {source.get('name')!r}", values=source)
+    fields = Fields(subject=f"task definition {show(source.get('name'))}", values=source)
     if fields.whole("totalTimeoutSeconds", default=0):
         raise fields.refuse("totalTimeoutSeconds is not supported here", hint=_USE_A_SERVER)
     definition = TaskDefinition(
@@ -68,7 +68,7 @@ def parse_task_definition(source: JsonObject) -> TaskDefinition:
 
 def parse_workflow_definition(source: JsonObject) -> WorkflowDefinition:
     """Read a WorkflowDef. A SIMPLE step without a `taskDefinition` gets one of defaults."""
-    fields = Fields(subject=f"workflow {source.get('name')!r}", values=source)
+    fields = Fields(subject=f"workflow {show(source.get('name'))}", values=source)
     name = fields.text("name")
     if fields.values.get("failureWorkflow"):
         raise fields.refuse("failureWorkflow is not supported here", hint=_USE_A_SERVER)
@@ -131,7 +131,7 @@ def _parse_steps(owner: str, tasks: list[JsonValue]) -> tuple[Step, ...]:
                 f"{owner}: task {number} is not an object",
                 hint="each entry of tasks is an object with name, taskReferenceName and type",
             )
-        subject = f"{owner}, task {task.get('taskReferenceName')!r}"
+        subject = f"{owner}, task {show(task.get('taskReferenceName'))}"
         steps.append(_parse_step(Fields(subject=subject, values=task)))
     _check_joins(owner, steps)
     return tuple(steps)
@@ -159,7 +159,7 @@ def _parse_step(fields: Fields) -> Step:
             return JoinStep(reference_name=reference, name=name, join_on=_parse_join_on(fields))
         case _:
             raise fields.refuse(
-                f"its type {type_} does not run here",
+                f"its type {show(type_)} does not run here",
                 hint=f"this orchestrator runs {_SUPPORTED}; {_USE_A_SERVER}",
             )
 
@@ -201,7 +201,11 @@ def _parse_join_on(fields: Fields) -> tuple[str, ...]:
 
 
 def _check_wait(fields: Fields, inputs: JsonObject) -> None:
-    fixed = {key: value for key, value in inputs.items() if not list(find_expressions(value))}
+    fixed = {
+        key: value
+        for key, value in inputs.items()
+        if not _find_expressions(fields, "inputParameters", value)
+    }
     try:
         decide_wait_end(fixed, _UNKNOWN_EPOCH)
     except ValueError as error:
@@ -269,12 +273,19 @@ def _check_expressions(fields: Fields, definition: WorkflowDefinition) -> None:
             places.append((f"task definition {step.name!r}", step.definition.input_template))
     known = {"workflow", *definition.by_reference}
     for place, template in places:
-        for expression in find_expressions(template):
+        for expression in _find_expressions(fields, place, template):
             _check_expression(fields, place, expression, known)
 
 
+def _find_expressions(fields: Fields, place: str, template: JsonValue) -> list[str]:
+    try:
+        return list(find_expressions(template))
+    except ValueError as error:
+        raise fields.refuse(f"{place}: {error}", hint=_USE_A_SERVER) from None
+
+
 def _check_expression(fields: Fields, place: str, expression: str, known: set[str]) -> None:
-    if list(find_expressions(expression)) or not expression.strip():
+    if _find_expressions(fields, place, expression) or not expression.strip():
         return  # made at run time from another expression, or the empty text
     try:
         root = parse_path(expression)[0]

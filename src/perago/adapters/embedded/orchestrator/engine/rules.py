@@ -11,32 +11,28 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from perago.adapters.embedded.orchestrator.engine.beginnings import build_record, refuse_record
 from perago.adapters.embedded.orchestrator.engine.deadlines import (
     find_timeout,
     find_workflow_deadline,
 )
 from perago.adapters.embedded.orchestrator.engine.definitions import (
     ForkStep,
-    HumanStep,
     JoinStep,
     RetryLogic,
     SimpleStep,
     Step,
     TaskDefinition,
-    WaitStep,
 )
 from perago.adapters.embedded.orchestrator.engine.inputs import (
-    build_task_input,
+    build_join_output,
     build_workflow_output,
 )
 from perago.adapters.embedded.orchestrator.engine.instance import (
     Instance,
     TaskRecord,
-    build_task_id,
 )
-from perago.adapters.embedded.orchestrator.engine.waits import decide_wait_end
 from perago.domain.attempt import AttemptStatus
-from perago.domain.outcome import JsonObject
 from perago.domain.workflow import WorkflowStatus
 
 Rule = Callable[[Instance, datetime], Instance]
@@ -153,12 +149,18 @@ def _join(instance: Instance, now: datetime) -> Instance:
         if not isinstance(step, JoinStep) or not record.is_open:
             continue
         if all(name in current and current[name].is_done for name in step.join_on):
-            output: JsonObject = {name: current[name].output for name in step.join_on}
-            return put_record(
-                instance,
-                replace(record, status=AttemptStatus.COMPLETED, output=output, ended_at=now),
-            )
+            return put_record(instance, _end_join(record, step, current, now))
     return instance
+
+
+def _end_join(
+    record: TaskRecord, step: JoinStep, current: dict[str, TaskRecord], now: datetime
+) -> TaskRecord:
+    try:
+        output = build_join_output({name: current[name].output for name in step.join_on})
+    except ValueError as error:
+        return refuse_record(record, f"its output cannot be kept: {error}", now)
+    return replace(record, status=AttemptStatus.COMPLETED, output=output, ended_at=now)
 
 
 def _follow_failure(instance: Instance, now: datetime) -> Instance:
@@ -179,7 +181,7 @@ def _follow_failure(instance: Instance, now: datetime) -> Instance:
 
 def _schedule_next(instance: Instance, now: datetime) -> Instance:
     for step in list(_find_ready(instance.definition.steps, instance.current())):
-        instance = _add_record(instance, _build_record(instance, step, now))
+        instance = _add_record(instance, build_record(instance, step, now))
     return instance
 
 
@@ -223,7 +225,7 @@ def _may_retry(record: TaskRecord, step: SimpleStep) -> bool:
 def _retry(instance: Instance, failed: TaskRecord, step: SimpleStep, now: datetime) -> Instance:
     delay = plan_retry_delay(step.definition, failed.retry_count)
     retry = replace(
-        _build_record(instance, step, now),
+        build_record(instance, step, now),
         available_at=now + delay,
         retry_count=failed.retry_count + 1,
         retried_task_id=failed.task_id,
@@ -233,56 +235,6 @@ def _retry(instance: Instance, failed: TaskRecord, step: SimpleStep, now: dateti
 
 def _add_record(instance: Instance, record: TaskRecord) -> Instance:
     return replace(instance, tasks=(*instance.tasks, record))
-
-
-def _build_record(instance: Instance, step: Step, now: datetime) -> TaskRecord:
-    """The first state of a step's next attempt."""
-    seq = instance.tasks[-1].seq + 1 if instance.tasks else 1
-    task_input: JsonObject = {}
-    if isinstance(step, SimpleStep | HumanStep | WaitStep):
-        task_input = build_task_input(instance, step)
-    record = TaskRecord(
-        task_id=build_task_id(instance.id, seq),
-        reference_name=step.reference_name,
-        task_name=step.name,
-        task_type=step.type,
-        seq=seq,
-        status=AttemptStatus.IN_PROGRESS,
-        input=task_input,
-        scheduled_at=now,
-        available_at=now,
-        started_at=now,
-        updated_at=now,
-    )
-    match step:
-        case SimpleStep():
-            return replace(
-                record,
-                status=AttemptStatus.SCHEDULED,
-                available_at=now + timedelta(seconds=step.start_delay_seconds),
-                started_at=None,
-                updated_at=None,
-            )
-        case ForkStep():
-            return replace(record, status=AttemptStatus.COMPLETED, ended_at=now)
-        case WaitStep():
-            return _begin_wait(record, now)
-        case HumanStep() | JoinStep():
-            return record
-        case _:
-            assert_never(step)
-
-
-def _begin_wait(record: TaskRecord, now: datetime) -> TaskRecord:
-    try:
-        return replace(record, wait_until=decide_wait_end(record.input, now))
-    except ValueError as error:
-        return replace(
-            record,
-            status=AttemptStatus.FAILED_WITH_TERMINAL_ERROR,
-            reason=str(error),
-            ended_at=now,
-        )
 
 
 def _explain(record: TaskRecord) -> str:

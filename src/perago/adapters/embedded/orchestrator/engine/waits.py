@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 from perago.domain.outcome import JsonObject, JsonValue
 
+_LONGEST_TEXT = 100
 _DURATION = re.compile(
     r"\s*(?:(?P<days>\d{1,9})\s*(?:days?|d))?"
     r"\s*(?:(?P<hours>\d{1,9})\s*(?:hours?|hrs?|h))?"
@@ -72,4 +73,14 @@ def _zone(offset: str) -> timezone:
 
 
 def _text(value: JsonValue) -> str:
-    return "" if value is None else str(value)
+    match value:
+        case None:
+            return ""
+        case str() | int() | float():
+            text = str(value)
+        case _:
+            raise ValueError("'duration' and 'until' are texts")
+    if len(text) > _LONGEST_TEXT:
+        # Looking for a moment in it might take for ever.
+        raise ValueError(f"'duration' and 'until' have at most {_LONGEST_TEXT} characters")
+    return text

@@ -81,6 +81,30 @@ def test_an_expression_may_stand_inside_another(template: str, value: JsonValue)
     assert resolve(template, SCOPE) == value
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["${" * 200_000, "${a" * 200_000 + "}", "{" * 200_000, "}" * 200_000, "$${" * 200_000],
+    ids=["opened", "closed once", "braces", "closing braces", "literal"],
+)
+def test_a_text_of_many_braces_is_read_in_one_pass(text: str) -> None:
+    assert isinstance(resolve(text, SCOPE), str | None)
+
+
+@pytest.mark.parametrize("levels", [21, 5_000])
+def test_too_many_expressions_inside_each_other_are_refused(levels: int) -> None:
+    text = "${a." * levels + "}" * levels
+    with pytest.raises(ValueError, match="over 20 expressions"):
+        list(find_expressions(text))
+    with pytest.raises(ValueError, match="over 20 expressions"):
+        resolve(text, SCOPE)
+
+
+def test_values_that_are_put_into_texts_have_a_bound() -> None:
+    scope: JsonObject = {"workflow": {"input": {"x": "x" * 1_000_000}}}
+    with pytest.raises(ValueError, match="over 3,145,728 characters"):
+        resolve(["<${workflow.input.x}>"] * 1_000_000, scope)
+
+
 def test_templates_are_resolved_at_any_depth() -> None:
     template: JsonObject = {"a": ["${workflow.input.n}", {"b": "${workflow.input.flag}"}], "c": 1}
     assert resolve(template, SCOPE) == {"a": [3, {"b": True}], "c": 1}

@@ -80,6 +80,10 @@ def test_the_end_of_a_wait(wait_input: JsonObject, end: datetime | None) -> None
         ({"duration": "5s", "until": "2030-01-02"}, "both"),
         ({"duration": "999999999 days"}, "year 9999"),
         ({"duration": 5}, "not understood"),
+        ({"duration": " " * 20_000 + "x"}, "at most 100 characters"),
+        ({"until": "2" * 20_000}, "at most 100 characters"),
+        ({"duration": {"days": 1}}, "are texts"),
+        ({"duration": [[[]]]}, "are texts"),
     ],
 )
 def test_a_wait_without_a_sensible_end_is_refused(wait_input: JsonObject, problem: str) -> None:

@@ -1,0 +1,31 @@
+"""What hides secrets in the words of a command: it knows those of the settings read last.
+
+A command's words are also those of its end, when its settings are out of reach: so they are kept
+for the whole process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from perago.domain.redaction import NOTHING_KNOWN, Redactor
+from perago.settings import Settings, redactor_of
+
+
+class _Process:
+    redactor: Redactor = NOTHING_KNOWN
+
+
+def learn_secrets(settings: Settings, environment: Mapping[str, str]) -> None:
+    """From now on, hide the secrets of these settings and this environment."""
+    _Process.redactor = redactor_of(settings, environment)
+
+
+def forget_secrets() -> None:
+    """From now on, hide only what looks like a secret."""
+    _Process.redactor = NOTHING_KNOWN
+
+
+def current_redactor() -> Redactor:
+    """What hides secrets in whatever is printed now."""
+    return _Process.redactor
