@@ -6,14 +6,16 @@ import os
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
 from perago.cli.errors import ExitCode
 from perago.cli.known_secrets import learn_secrets
-from perago.settings import ResolvedSettings, Settings, resolve_settings
+
+if TYPE_CHECKING:
+    from perago.settings import ResolvedSettings, Settings
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Answer with JSON on stdout.")]
 
@@ -33,6 +35,9 @@ class GlobalOptions:
 
     def resolve(self, **flags: object) -> ResolvedSettings:
         """The settings, each flag over every other source; None is a flag that was not given."""
+        # Pydantic takes longer to import than `--help` may.
+        from perago.settings import resolve_settings
+
         resolved = resolve_settings(flags={"home": self.home, **flags})
         learn_secrets(resolved.settings, os.environ)
         return resolved

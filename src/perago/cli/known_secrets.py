@@ -7,9 +7,12 @@ for the whole process.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from perago.domain.redaction import NOTHING_KNOWN, Redactor
-from perago.settings import Settings, redactor_of
+
+if TYPE_CHECKING:
+    from perago.settings import Settings
 
 
 class _Process:
@@ -18,6 +21,8 @@ class _Process:
 
 def learn_secrets(settings: Settings, environment: Mapping[str, str]) -> None:
     """From now on, hide the secrets of these settings and this environment."""
+    from perago.settings import redactor_of
+
     _Process.redactor = redactor_of(settings, environment)
 
 
