@@ -13,6 +13,8 @@ from pathlib import Path
 from blake3 import blake3
 
 from perago.adapters.lakefs import LakeFSConnection, LakeFSWorkspaceStore
+from perago.adapters.lakefs.answers import Asked
+from perago.adapters.lakefs.calls import Call
 from perago.adapters.lakefs.gateway_upload import GatewayUpload
 from perago.adapters.lakefs.part_upload import NewObject
 from perago.adapters.lakefs.wire import Wire
@@ -83,6 +85,12 @@ class BigLake:
         """The only object of a commit."""
         (entry,) = self.store.list_objects(self.repository, commit)
         return entry
+
+    def content_type(self, path: str) -> object:
+        where = ("repositories", self.repository, "refs", MAIN, "objects", "stat")
+        call = Call(method="GET", where=where, query={"path": path})
+        asked = Asked(what=f"look at {path!r}", missing=f"no {path!r}")
+        return self.store._api.read(asked, call)["content_type"]
 
     def read(self, commit: CommitId) -> bytes:
         """The only object's content, by a checkout."""

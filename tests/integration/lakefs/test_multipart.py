@@ -64,8 +64,7 @@ def test_the_same_content_is_described_alike_in_parts_and_in_one_piece(lake: Big
     types = []
     for size in (2 * MIB, 2 * MIB - 1):
         lake.commit(lake.scan(content(size)))
-        stats = lake.store._api.objects.stat_object(lake.repository, MAIN, "big")
-        types.append(stats.content_type)
+        types.append(lake.content_type("big"))
 
     assert lake.sent(PART) == 2
     assert lake.sent(WHOLE) == 1

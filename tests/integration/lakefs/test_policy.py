@@ -15,6 +15,7 @@ from perago.adapters.lakefs import LakeFSWorkspaceStore
 from perago.adapters.lakefs.data_plane import DataPlane
 from perago.adapters.lakefs.part_upload import NewObject
 from perago.adapters.lakefs.probe import probe_lakefs
+from perago.adapters.lakefs.wire import Wire
 from perago.adapters.patience import Patience
 from perago.adapters.servers import Binary
 from perago.app.collect_garbage import collect_stagings
@@ -210,7 +211,9 @@ def test_who_may_delete_objects_may_give_up_a_file_in_parts(
     target = NewObject(
         repository=FLIGHTS, branch=staging, path=ObjectPath("big"), size=1, digest=Digest("0" * 64)
     )
-    with closing(DataPlane(server.connection_of(WORKER), Patience(0))) as data:
+    connection = server.connection_of(WORKER)
+    with closing(Wire(connection)) as wire:
+        data = DataPlane(connection, wire, Patience(0))
         server.allow(POLICY)
         data.begin_parts(target).abort()
         upload = data.begin_parts(target)

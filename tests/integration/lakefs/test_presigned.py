@@ -113,9 +113,7 @@ def test_big_objects_go_straight_to_and_from_the_block_store(lake: BigLake, s3: 
 def test_an_object_is_described_as_after_an_upload_in_one_piece(lake: BigLake) -> None:
     lake.commit(lake.scan(content(SIZE)))
 
-    stats = lake.store._api.objects.stat_object(lake.repository, MAIN, "big")
-
-    assert stats.content_type == "application/octet-stream"
+    assert lake.content_type("big") == "application/octet-stream"
 
 
 def test_no_credential_of_lakefs_reaches_the_block_store(lake: BigLake, s3: TinyS3) -> None:

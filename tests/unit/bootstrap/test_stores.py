@@ -152,7 +152,7 @@ def test_the_client_of_lakefs_is_imported_only_where_it_is_used(tmp_path: Path) 
         "from pathlib import Path\n"
         f"with open_application(Settings(home=Path({str(tmp_path)!r}))) as application:\n"
         "    application.store.repositories()\n"
-        "print([m for m in ('lakefs_sdk', 'yaml') if m in sys.modules])"
+        "print([m for m in ('perago.adapters.lakefs.api', 'yaml') if m in sys.modules])"
     )
 
     done = subprocess.run(

@@ -193,10 +193,10 @@ def test_a_cache_in_use_is_counted_unless_nothing_may_be_written(
     assert "0 contents, 0 B, at most 1.0 MB" in str(counted["found"])
 
 
-def test_only_the_lakefs_store_costs_its_sdk(project: Path) -> None:
+def test_only_the_lakefs_store_costs_its_client(project: Path) -> None:
     script = (
         "import sys; from perago.cli.app import run_app; code = run_app(['doctor']); "
-        "assert 'lakefs_sdk' not in sys.modules; sys.exit(code)"
+        "assert 'perago.adapters.lakefs.api' not in sys.modules; sys.exit(code)"
     )
 
     done = subprocess.run([sys.executable, "-c", script], cwd=project, check=False)

@@ -1,6 +1,6 @@
 """Turns what a lakeFS server answers, or fails to answer, into Perago's errors: the one table.
 
-Invariant: no exception of the SDK or of an HTTP client leaves the adapter, and none of the errors
+Invariant: no exception of an HTTP client leaves the adapter, and none of the errors
 made here quotes a credential: they hold the server's own words and what was asked, nothing of the
 request's headers.
 """
@@ -13,9 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPException
-
-import urllib3.exceptions as http
-from lakefs_sdk.exceptions import ApiException, OpenApiException
 
 from perago.adapters.patience import RetryAfter, TransientError
 from perago.adapters.tls import speaks_no_tls
@@ -41,14 +38,6 @@ _REACH_BLOCK_STORE = (
 class NotConnectedError(OSError):
     """No connection was made, so nothing was sent."""
 
-
-_NEVER_SENT = (
-    NotConnectedError,
-    http.NewConnectionError,
-    http.ConnectTimeoutError,
-    http.NameResolutionError,
-)
-"""The connection was never made, so the server did nothing."""
 
 _UNREADABLE = (
     *(ValueError, TypeError, AttributeError, LookupError, OverflowError),
@@ -88,32 +77,12 @@ def translated(asked: Asked) -> Iterator[None]:
     """Translate whatever the block's one call raises; what may pass becomes `TransientError`."""
     try:
         yield
-    except ApiException as error:
-        # `from None`: the SDK's error shows the whole answer.
-        raise _refused(error, asked) from None
-    except OpenApiException as error:
-        raise StoreError(
-            f"could not {asked.what}: the lakeFS SDK refused the call: {error}",
-            hint="this is likely a name that the server cannot take",
-        ) from None
-    except (http.HTTPError, HTTPException, OSError) as error:
-        # `from None`: a chained urllib3 error shows the request's address, and for some of them
-        # its headers.
+    except (HTTPException, OSError) as error:
+        # `from None`: nothing of the request is to be seen in a traceback.
         raise _lost(error, asked) from None
     except _UNREADABLE as error:
-        if isinstance(error, UnicodeError) and isinstance(error.__context__, ApiException):
-            # The SDK takes every error's text for UTF-8, and a proxy's page need not be.
-            raise _refused(error.__context__, asked) from None
         # What was read is an answer that is not lakeFS's: a proxy's page, another server's.
         raise explain_nonsense(asked, type(error).__name__) from None
-
-
-def _refused(error: ApiException, asked: Asked) -> PeragoError | TransientError:
-    """What to raise for an answer that the SDK takes for an error."""
-    if not error.status:  # how the SDK says that TLS failed
-        return _broken_tls(asked, error.__context__ or error)
-    wait = _header(error, "Retry-After")
-    return explain_status(int(error.status), _body(error.body), asked, wait)
 
 
 def explain_status(
@@ -163,16 +132,13 @@ def explain_nonsense(asked: Asked, reason: str) -> StoreError:
     return OutcomeUnknownError(said, hint=hint) if asked.changes else StoreError(said, hint=hint)
 
 
-def _broken_tls(asked: Asked, error: BaseException) -> StoreError | TransientError:
-    """TLS that was never agreed on is final, and nothing was sent; what broke later may be either.
-
-    urllib3 wraps the error that says which.
-    """
-    inner = error.args[0] if error.args and isinstance(error.args[0], ssl.SSLError) else error
-    reason = inner.reason if isinstance(inner, ssl.SSLError) else None
-    if isinstance(inner, ssl.SSLCertVerificationError) or speaks_no_tls(inner):
+def _broken_tls(asked: Asked, error: ssl.SSLError) -> StoreError | TransientError:
+    """TLS that was never agreed on is final: nothing was sent. What broke later may pass."""
+    if isinstance(error, ssl.SSLCertVerificationError) or speaks_no_tls(error):
         return _untrusted(asked)
-    said = f"the encrypted connection failed ({reason or type(inner).__name__})"
+    # One that Python code raised, rather than OpenSSL, has no reason.
+    reason = getattr(error, "reason", None)
+    said = f"the encrypted connection failed ({reason or type(error).__name__})"
     return TransientError(_unclear(asked, said), RetryAfter())
 
 
@@ -216,14 +182,14 @@ def _missing(status: int, asked: Asked) -> NotFoundInStoreError:
 
 
 def _lost(error: Exception, asked: Asked) -> PeragoError | TransientError:
-    if isinstance(error, http.SSLError | ssl.SSLError):
-        return _broken_tls(asked, error)
-    reason = getattr(error, "reason", None) if isinstance(error, http.MaxRetryError) else error
-    if isinstance(reason, _NEVER_SENT):
-        return TransientError(_unreachable(asked), RetryAfter(), is_reached=False)
-    return TransientError(
-        _unclear(asked, f"the connection failed ({type(reason).__name__})"), RetryAfter()
-    )
+    match error:
+        case ssl.SSLError():
+            return _broken_tls(asked, error)
+        case NotConnectedError():
+            return TransientError(_unreachable(asked), RetryAfter(), is_reached=False)
+        case _:
+            said = f"the connection failed ({type(error).__name__})"
+            return TransientError(_unclear(asked, said), RetryAfter())
 
 
 def _unreachable(asked: Asked) -> StoreUnavailableError:
@@ -274,22 +240,6 @@ def _own_message(body: bytes) -> str | None:
         return None
     said = found.get("message") if isinstance(found, dict) else None
     return said if isinstance(said, str) else None
-
-
-def _body(body: object) -> bytes:
-    match body:
-        case bytes():
-            return body
-        case str():
-            return body.encode()
-        case _:
-            return b""
-
-
-def _header(error: ApiException, name: str) -> str | None:
-    headers = error.headers or {}
-    value = headers.get(name)
-    return value if isinstance(value, str) else None
 
 
 def _seconds(retry_after: str | None) -> float | None:

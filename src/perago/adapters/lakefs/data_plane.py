@@ -42,11 +42,11 @@ class StoredObject:
 class DataPlane:
     """The connections for objects; safe to use from many threads."""
 
-    def __init__(self, connection: LakeFSConnection, patience: Patience) -> None:
+    def __init__(self, connection: LakeFSConnection, wire: Wire, patience: Patience) -> None:
         self.patience = patience
         self._connection = connection
-        self._wire = Wire(connection)
-        self._api = RawApi(connection, self._wire)
+        self._wire = wire
+        self._api = RawApi(connection, wire)
         self._blocks = BlockStore(connection) if connection.presign else None
 
     @property
@@ -155,8 +155,7 @@ class DataPlane:
             )
 
     def close(self) -> None:
-        """Give the connections back."""
-        self._wire.close()
+        """Give the connections to the block store back; the server's are the caller's."""
         if self._blocks is not None:
             self._blocks.close()
 

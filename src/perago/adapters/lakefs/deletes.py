@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from lakefs_sdk.models.path_list import PathList
-
+from perago.adapters.lakefs import calls
 from perago.adapters.lakefs.answers import Asked
-from perago.adapters.lakefs.api import LakeFSApi
-from perago.adapters.lakefs.history import PAGE
+from perago.adapters.lakefs.api import PAGE, LakeFSApi, parse_object
+from perago.adapters.lakefs.values import read_objects, read_part, read_text
 from perago.adapters.patience import Patience, RetryAfter, TransientError
 from perago.domain.errors import StoreError
 from perago.domain.ids import BranchName, ObjectPath, RepositoryName
+from perago.domain.outcome import JsonObject
 
 _TRIES = 3
 _NAMED = 5
@@ -45,16 +45,10 @@ class Deletes:
             what=f"delete objects on {self._repository}/{self._branch}",
             missing=f"no branch {self._branch!r} in repository {self._repository!r}",
         )
-        answer = self._api.repeat(
-            asked,
-            self._api.objects.delete_objects,
-            self._repository,
-            self._branch,
-            PathList(paths=list(left)),
-        )
-        if not answer.errors:
+        call = calls.delete_objects(self._repository, self._branch, left)
+        said = read_part(asked, read_refusals, parse_object(asked, self._api.repeat(asked, call)))
+        if not said:
             return
-        said = {error.path: error.message for error in answer.errors}
         still_there = [path for path in left if path in said]
         # Where it does not say which they are, all are sent again.
         if len(still_there) == len(said):
@@ -68,3 +62,12 @@ class Deletes:
             f"could not delete on {self._repository}/{self._branch}: {'; '.join(shown)}{more}",
             hint="look at the server's answer; nothing was published",
         )
+
+
+def read_refusals(found: JsonObject) -> dict[str | None, str]:
+    """Why objects were not deleted, by path; None where the server does not say which."""
+    errors = found.get("errors")
+    return {
+        None if error.get("path") is None else read_text(error, "path"): read_text(error, "message")
+        for error in read_objects([] if errors is None else errors)
+    }

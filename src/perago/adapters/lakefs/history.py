@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import time
 
-from lakefs_sdk.models.branch_creation import BranchCreation
-from lakefs_sdk.models.repository_creation import RepositoryCreation
-
+from perago.adapters.lakefs import calls
 from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
-from perago.adapters.lakefs.lookup import PAGE, Lookup
+from perago.adapters.lakefs.lookup import Lookup
 from perago.adapters.lakefs.names import (
     check_branch_name,
     check_repository_name,
@@ -23,6 +21,7 @@ from perago.adapters.lakefs.names import (
     no_branch,
     no_commit,
 )
+from perago.adapters.lakefs.values import read_object, read_part
 from perago.domain.errors import (
     AlreadyExistsInStoreError,
     NotFoundInStoreError,
@@ -31,8 +30,6 @@ from perago.domain.errors import (
     StoreUnavailableError,
 )
 from perago.domain.ids import BranchName, CommitId, RepositoryName
-
-__all__ = ["PAGE", "History"]
 
 _PRIVATE_TRIES = 3
 _RACE_WAITS_SECONDS = (0.0, 0.1, 0.2, 0.4)
@@ -56,11 +53,10 @@ class History(Lookup):
         check_branch_name(branch)
         if self._exists(repository):
             raise _repository_exists(repository)
-        wanted = RepositoryCreation(
-            name=repository,
-            default_branch=branch,
-            storage_id=None,
+        call = calls.create_repository(
+            repository,
             storage_namespace=f"{self._namespace_base()}{repository}",
+            default_branch=branch,
         )
         asked = Asked(
             what=f"create repository {repository!r}",
@@ -68,9 +64,8 @@ class History(Lookup):
             changes=True,
             creates=True,
         )
-        call = self._api.repositories.create_repository
         try:
-            self._api.change(asked, self._timeout, call, wanted)
+            self._api.change(asked, self._timeout, call)
         except AlreadyExistsInStoreError:
             raise _repository_exists(repository) from None
         except StoreError:
@@ -86,13 +81,13 @@ class History(Lookup):
         if self._storage_namespace is not None:
             return self._storage_namespace.rstrip("/") + "/"
         asked = Asked(what="read the server's configuration", missing="no configuration")
-        config = self._api.read(asked, self._api.config.get_config)
-        storage = config.storage_config
-        prefix = storage.default_namespace_prefix if storage is not None else None
-        if prefix:
+        config = self._api.read(asked, calls.get_config())
+        storage = read_part(asked, lambda found: read_object(found, "storage_config"), config)
+        prefix, kind = storage.get("default_namespace_prefix"), storage.get("blockstore_type")
+        if isinstance(prefix, str) and prefix:
             return prefix if prefix.endswith("/") else prefix + "/"
-        if storage is not None and storage.blockstore_type in ("local", "mem"):
-            return f"{storage.blockstore_type}://"
+        if kind in ("local", "mem"):
+            return f"{kind}://"
         raise StoreError(
             "the server has no default place for new repositories",
             hint="say where with PERAGO_LAKEFS_STORAGE_NAMESPACE, such as s3://bucket/lake",
@@ -121,9 +116,8 @@ class History(Lookup):
             changes=True,
             creates=True,
         )
-        wanted = BranchCreation(name=branch, source=source, hidden=hidden)
-        call = self._api.branches.create_branch
-        self._api.change(asked, self._timeout, call, repository, wanted)
+        call = calls.create_branch(repository, branch, source, hidden=hidden)
+        self._api.act(asked, self._timeout, call)
 
     def create_private_branch(
         self, repository: RepositoryName, branch: BranchName, source: CommitId
@@ -161,13 +155,13 @@ class History(Lookup):
             missing=missing.message,
             changes=True,
         )
-        call = self._api.branches.delete_branch
+        call = calls.delete_branch(repository, branch)
         try:
-            self._api.act(asked, self._timeout, call, repository, branch)
+            self._api.act(asked, self._timeout, call)
         except (OutcomeUnknownError, StoreUnavailableError):
             # Whoever else may have deleted it meanwhile: it is gone, as was asked for.
             try:
-                self._api.repeat(asked, call, repository, branch)
+                self._api.repeat(asked, call)
             except NotFoundInStoreError:
                 return
 

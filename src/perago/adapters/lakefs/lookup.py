@@ -5,11 +5,9 @@ Invariant: what is missing is told by its own name: no repository is no missing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
-from lakefs_sdk.models.ref import Ref
-
+from perago.adapters.lakefs import calls
 from perago.adapters.lakefs.answers import Asked, explain_nonsense
 from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.names import (
@@ -22,14 +20,19 @@ from perago.adapters.lakefs.names import (
     no_ref,
     no_repository,
 )
-from perago.adapters.lakefs.values import read_each, read_one, to_branch, to_commit, to_head
+from perago.adapters.lakefs.values import (
+    read_each,
+    read_part,
+    read_text,
+    to_branch,
+    to_commit,
+    to_head,
+)
 from perago.domain.errors import NotFoundInStoreError, StoreError
 from perago.domain.ids import BranchName, CommitId, RepositoryName
+from perago.domain.outcome import JsonObject
 from perago.domain.publication import Commit
 from perago.ports import Branch
-
-PAGE = 1000
-"""The most that the server lists in one answer."""
 
 
 class Lookup:
@@ -47,7 +50,7 @@ class Lookup:
             raise missing
         asked = Asked(what=f"read {repository!r}", missing=missing.message)
         try:
-            self._api.read(asked, self._api.repositories.get_repository, repository)
+            self._api.read(asked, calls.get_repository(repository))
         except NotFoundInStoreError:
             raise missing from None
 
@@ -58,9 +61,9 @@ class Lookup:
             missing=f"what answers at {self._api.endpoint} is no lakeFS server",
             finds_server=True,
         )
-        call = self._api.repositories.list_repositories
+        found = self._api.read_pages(asked, calls.list_repositories())
         try:
-            return sorted(RepositoryName(found.id) for found in self.pages(asked, call))
+            return sorted(RepositoryName(name) for name in read_each(asked, read_id, found))
         except NotFoundInStoreError as error:  # lakeFS has a list, if an empty one
             raise StoreError(error.message, hint="check PERAGO_LAKEFS_ENDPOINT") from None
 
@@ -73,12 +76,12 @@ class Lookup:
         self.require_repository(repository)
         missing = no_repository(repository).message
         asked = Asked(what=f"list the branches of {repository!r}", missing=missing)
-        call = self._api.branches.list_branches
-        shown = {found.id for found in self.pages(asked, call, repository)}
-        every = self.pages(asked, call, repository, show_hidden=hidden)
+        listed = self._api.read_pages(asked, calls.list_branches(repository))
+        shown = set(read_each(asked, read_id, listed))
+        every = self._api.read_pages(asked, calls.list_branches(repository, show_hidden=hidden))
 
-        def read(found: Ref) -> Branch:
-            return to_branch(found, hidden=found.id not in shown)
+        def read(found: JsonObject) -> Branch:
+            return to_branch(found, hidden=found.get("id") not in shown)
 
         return sorted(read_each(asked, read, every), key=lambda branch: branch.name)
 
@@ -96,12 +99,12 @@ class Lookup:
         missing = no_branch(repository, branch).message
         asked = Asked(what=f"read the head of {repository}/{branch}", missing=missing)
         try:
-            found = self._api.read(asked, self._api.branches.get_branch, repository, branch)
+            found = self._api.read(asked, calls.get_branch(repository, branch))
         except NotFoundInStoreError:
             return None
-        if found.id != branch:
+        if found.get("id") != branch:
             raise explain_nonsense(asked, "it is about another branch")
-        return read_one(asked, to_head, found)
+        return read_part(asked, to_head, found)
 
     def _explain_missing(
         self, repository: RepositoryName, error: NotFoundInStoreError
@@ -137,10 +140,10 @@ class Lookup:
         if not is_repository_name(repository):
             return None
         try:
-            found = self._api.read(asked, self._api.commits.get_commit, repository, commit)
+            found = self._api.read(asked, calls.get_commit(repository, commit))
         except NotFoundInStoreError:
             return None
-        made = read_one(asked, to_commit, found)
+        made = read_part(asked, to_commit, found)
         # A branch or tag may be called like it: that is not what was asked for.
         return made if made.id.startswith(commit) else None
 
@@ -165,22 +168,10 @@ class Lookup:
             what=f"read the history of {commit}",
             missing=no_commit(repository, commit).message,
         )
-        call = self._api.refs.log_commits
-        listed = self.pages(asked, call, repository, commit, first_parent=True)
+        listed = self._api.read_pages(asked, calls.log_commits(repository, commit))
         yield from read_each(asked, to_commit, listed)
 
-    def pages(
-        self, asked: Asked, call: Callable[..., Any], *args: object, **kw: object
-    ) -> Iterator[Any]:
-        """Every item of a listing, page by page; one that leads back to itself is refused."""
-        after = ""
-        seen = {after}
-        while True:
-            page = self._api.read(asked, call, *args, **kw, after=after, amount=PAGE)
-            yield from page.results
-            if not page.pagination.has_more:
-                return
-            after = page.pagination.next_offset
-            if after in seen:
-                raise explain_nonsense(asked, "the listing begins again and has no end")
-            seen.add(after)
+
+def read_id(found: JsonObject) -> str:
+    """The name of a repository or branch in a listing."""
+    return read_text(found, "id")

@@ -11,16 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lakefs_sdk.models.merge import Merge
-
+from perago.adapters.lakefs import calls
 from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.history import History
-from perago.domain.errors import (
-    HeadMovedError,
-    OutcomeUnknownError,
-    StoreError,
-)
+from perago.adapters.lakefs.values import read_part, to_reference
+from perago.domain.errors import HeadMovedError, OutcomeUnknownError, StoreError
 from perago.domain.ids import BranchName, CommitId, RepositoryName
 from perago.domain.publication import Commit, StagedWorkspace
 from perago.ports import LastCheck, always_allowed
@@ -54,26 +50,14 @@ class Publication:
             missing=f"no branch {target!r} or {staged.branch!r} in repository {repository!r}",
             changes=True,
         )
+        # The commit, not the branch's name: what was checked is what is merged.
+        call = calls.merge_into_branch(
+            repository, staged.commit, target, message=message, metadata=metadata
+        )
         # No further look at the target: what lands there now is found in the merge's parent.
         last_check()()
-        merged = self._api.change(
-            asked,
-            timeout_seconds,
-            self._api.refs.merge_into_branch,
-            repository,
-            # The commit, not the branch's name: what was checked is what is merged.
-            staged.commit,
-            target,
-            Merge(
-                message=message,
-                metadata=dict(metadata),
-                squash_merge=True,
-                strategy=None,
-                force=False,
-                allow_empty=False,
-            ),
-        )
-        return self._read_back(repository, CommitId(merged.reference))
+        merged = self._api.change(asked, timeout_seconds, call)
+        return self._read_back(repository, read_part(asked, to_reference, merged))
 
     def _read_back(self, repository: RepositoryName, merged: CommitId) -> Commit:
         try:
@@ -102,12 +86,11 @@ class Publication:
             missing=f"no branch {branch!r} in repository {repository!r}",
             changes=True,
         )
-        call = self._api.experimental.hard_reset_branch
         assert_in_time = last_check()
         # The check asks another server: what came onto the branch meanwhile would be lost.
         self._require_untouched(repository, branch, expected_head)
         assert_in_time()
-        self._api.act(asked, timeout_seconds, call, repository, branch, to)
+        self._api.act(asked, timeout_seconds, calls.hard_reset_branch(repository, branch, to))
 
     def _require_untouched(
         self, repository: RepositoryName, branch: BranchName, expected: CommitId
@@ -127,12 +110,11 @@ class Publication:
             what=f"look for uncommitted changes on {repository}/{branch}",
             missing=f"no branch {branch!r} in repository {repository!r}",
         )
-        call = self._api.branches.diff_branch
-        found = self._api.read(asked, call, repository, branch, amount=1)
-        if found.results:
+        found = self._api.read_first(asked, calls.diff_branch(repository, branch))
+        if found is not None:
             raise StoreError(
                 f"could not reset {repository}/{branch}: it has uncommitted changes, such as "
-                f"{found.results[0].path!r}",
+                f"{found.get('path')!r}",
                 hint="somebody wrote to the branch without committing: commit or reset that by "
                 "hand, then start again",
             )

@@ -1,7 +1,4 @@
-"""Calls of lakeFS's own API that move objects or stand beside one that does.
-
-The SDK is for everything else: it reads and writes whole bodies.
-"""
+"""Lays out requests of lakeFS's own API in the user's name."""
 
 from __future__ import annotations
 
@@ -11,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
 from perago.adapters.lakefs.answers import Asked, explain_nonsense, translated
-from perago.adapters.lakefs.api import API_PATH
 from perago.adapters.lakefs.connection import LakeFSConnection
 from perago.adapters.lakefs.wire import Request, Wire
+
+API_PATH = "/api/v1"
 
 
 class RawApi:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from lakefs_sdk.models.commit_creation import CommitCreation
-
+from perago.adapters.lakefs import calls
 from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.deletes import Deletes
 from perago.adapters.lakefs.history import History
 from perago.adapters.lakefs.names import no_branch, no_commit
-from perago.adapters.lakefs.values import read_each, read_one, to_change, to_commit
+from perago.adapters.lakefs.values import read_each, read_part, to_change, to_commit
 from perago.adapters.patience import Patience
 from perago.domain.errors import HeadMovedError, NothingChangedError, OutcomeUnknownError
 from perago.domain.ids import BranchName, CommitId, ObjectPath, RepositoryName
@@ -43,7 +42,7 @@ class StagingArea:
             what=f"list what changed on {repository}/{branch}",
             missing=no_branch(repository, branch).message,
         )
-        found = self._history.pages(asked, self._api.branches.diff_branch, repository, branch)
+        found = self._api.read_pages(asked, calls.diff_branch(repository, branch))
         return read_each(asked, to_change, found)
 
     def changes_between(
@@ -56,10 +55,7 @@ class StagingArea:
             what=f"compare commits {base} and {commit} of {repository!r}",
             missing=no_commit(repository, commit).message,
         )
-        # Two dots: the trees as they are, and not what either did since they parted.
-        found = self._history.pages(
-            asked, self._api.refs.diff_refs, repository, base, commit, type="two_dot"
-        )
+        found = self._api.read_pages(asked, calls.diff_refs(repository, base, commit))
         return read_each(asked, to_change, found)
 
     def remove(
@@ -115,19 +111,10 @@ class StagingArea:
             missing=no_branch(repository, branch).message,
             changes=True,
         )
-        creation = CommitCreation(
-            message=message, metadata=dict(metadata), date=None, allow_empty=False
-        )
+        call = calls.commit(repository, branch, message=message, metadata=metadata)
         try:
-            made = self._api.change(
-                asked,
-                self._timeout * COMMIT_PATIENCE,
-                self._api.commits.commit,
-                repository,
-                branch,
-                creation,
-            )
-            return read_one(asked, to_commit, made)
+            made = self._api.change(asked, self._timeout * COMMIT_PATIENCE, call)
+            return read_part(asked, to_commit, made)
         except OutcomeUnknownError:
             # Nobody else commits to this branch, so a commit on `head` is the one that was sent.
             now = self._history.head(repository, branch)

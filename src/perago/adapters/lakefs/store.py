@@ -13,6 +13,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Self
 
+from perago.adapters.lakefs import calls
 from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.changes import Changes, ChangeWriter
@@ -25,6 +26,7 @@ from perago.adapters.lakefs.object_stream import ObjectStream
 from perago.adapters.lakefs.publication import Publication
 from perago.adapters.lakefs.staging_area import StagingArea
 from perago.adapters.lakefs.values import read_each, to_entry
+from perago.adapters.lakefs.wire import Wire
 from perago.adapters.object_cache import ObjectCache
 from perago.adapters.patience import Patience
 from perago.domain.ids import (
@@ -50,9 +52,10 @@ class LakeFSWorkspaceStore:
         self._connection = connection
         self._cache = cache
         patience = Patience(connection.retry_seconds)
-        self._api = LakeFSApi(connection, patience)
+        self._wire = Wire(connection)
+        self._api = LakeFSApi(connection, self._wire, patience)
         self._history = History(self._api, connection.timeout_seconds, connection.storage_namespace)
-        self._data = DataPlane(connection, patience)
+        self._data = DataPlane(connection, self._wire, patience)
         self._publication = Publication(self._api, self._history)
         self._area = StagingArea(self._api, self._history, patience, connection.timeout_seconds)
         self._changes = ChangeWriter(
@@ -68,7 +71,7 @@ class LakeFSWorkspaceStore:
     def close(self) -> None:
         """Give the connections back."""
         self._data.close()
-        self._api.close()
+        self._wire.close()
 
     @property
     def fencing(self) -> Fencing:
@@ -263,13 +266,6 @@ class LakeFSWorkspaceStore:
         self, asked: Asked, repository: RepositoryName, ref: str, prefix: str
     ) -> Iterator[ObjectEntry]:
         """The objects at a commit, or those that a branch shows."""
-        found = self._history.pages(
-            asked,
-            self._api.objects.list_objects,
-            repository,
-            ref,
-            prefix=prefix,
-            user_metadata=True,
-        )
-        objects = (stats for stats in found if stats.path_type == "object")
+        found = self._api.read_pages(asked, calls.list_objects(repository, ref, prefix=prefix))
+        objects = (stats for stats in found if stats.get("path_type") == "object")
         return read_each(asked, partial(to_entry, prefix=prefix), objects)

@@ -1,7 +1,8 @@
 """What a lakeFS server answers, as Perago's values; refused where no such server answers that.
 
-The SDK checks types and required fields. Here is checked what else others rely on: ids are ids,
-sizes are sizes, a listing stays below its prefix, and a time is one that can be shown.
+Here is checked all that others rely on: required fields are there and of their type, texts are
+valid Unicode, ids are ids, sizes are sizes, a listing stays below its prefix, and a time is one
+that can be shown.
 """
 
 from __future__ import annotations
@@ -10,15 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from lakefs_sdk.models.commit import Commit as SdkCommit
-from lakefs_sdk.models.diff import Diff
-from lakefs_sdk.models.object_stats import ObjectStats
-from lakefs_sdk.models.ref import Ref
-
 from perago.adapters.lakefs.answers import Asked, explain_nonsense
 from perago.adapters.lakefs.names import is_commit_id
 from perago.adapters.lakefs.part_upload import find_digest
 from perago.domain.ids import BranchName, CommitId, ObjectPath, TreeId
+from perago.domain.outcome import JsonObject, JsonValue
 from perago.domain.publication import Commit
 from perago.domain.staged_changes import ChangeKind, ObjectChange
 from perago.domain.workspace import ObjectEntry
@@ -40,7 +37,10 @@ class _UnlikelyError(Exception):
     """The text says what no server answers."""
 
 
-def read_one(asked: Asked, read: Callable[[_Found], _Value], found: _Found) -> _Value:
+# -- parts of an answer
+
+
+def read_part(asked: Asked, read: Callable[[_Found], _Value], found: _Found) -> _Value:
     """A part of an answer as a value."""
     try:
         return read(found)
@@ -52,68 +52,143 @@ def read_each(
     asked: Asked, read: Callable[[_Found], _Value], found: Iterable[_Found]
 ) -> Iterator[_Value]:
     """The parts of a listing as values."""
-    return (read_one(asked, read, one) for one in found)
+    return (read_part(asked, read, one) for one in found)
 
 
-def to_commit(found: SdkCommit) -> Commit:
+def read_objects(found: JsonValue) -> list[JsonObject]:
+    """A list of objects."""
+    if not isinstance(found, list):
+        raise _UnlikelyError("no list")
+    for one in found:
+        if not isinstance(one, dict):
+            raise _UnlikelyError("a list of something else than objects")
+    return [one for one in found if isinstance(one, dict)]
+
+
+def read_text(found: JsonObject, name: str) -> str:
+    """A required field that is a text."""
+    value = found.get(name)
+    if not isinstance(value, str):
+        raise _UnlikelyError(f"`{name}` is no text")
+    return _require_unicode(value)
+
+
+def read_number(found: JsonObject, name: str) -> int:
+    """A required field that is a whole number."""
+    value = found.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _UnlikelyError(f"`{name}` is no whole number")
+    return value
+
+
+def read_flag(found: JsonObject, name: str) -> bool:
+    """A required field that is true or false."""
+    value = found.get(name)
+    if not isinstance(value, bool):
+        raise _UnlikelyError(f"`{name}` is neither true nor false")
+    return value
+
+
+def read_object(found: JsonObject, name: str) -> JsonObject:
+    """A field that is an object; empty where it is missing."""
+    value = found.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise _UnlikelyError(f"`{name}` is no object")
+    return value
+
+
+def _read_metadata(found: JsonObject) -> dict[str, str]:
+    metadata = read_object(found, "metadata")
+    return {_require_unicode(name): read_text(metadata, name) for name in metadata}
+
+
+def _read_size(found: JsonObject) -> int:
+    return 0 if found.get("size_bytes") is None else _size(read_number(found, "size_bytes"))
+
+
+# -- Perago's values
+
+
+def to_commit(found: JsonObject) -> Commit:
     """A commit as the server shows it."""
+    parents = found.get("parents")
+    if not isinstance(parents, list):
+        raise _UnlikelyError("`parents` is no list")
     return Commit(
-        id=_commit_id(found.id),
-        parents=tuple(_commit_id(parent) for parent in found.parents),
-        tree=TreeId(found.meta_range_id),
-        message=found.message,
-        created_at=_time(found.creation_date),
+        id=_commit_id(found.get("id")),
+        parents=tuple(_commit_id(parent) for parent in parents),
+        tree=TreeId(read_text(found, "meta_range_id")),
+        message=read_text(found, "message"),
+        created_at=_time(read_number(found, "creation_date")),
         metadata={
             key: value
-            for key, value in (found.metadata or {}).items()
+            for key, value in _read_metadata(found).items()
             if not key.startswith(_SERVER_METADATA)
         },
     )
 
 
-def to_head(found: Ref) -> CommitId:
+def to_head(found: JsonObject) -> CommitId:
     """Where a branch stands."""
-    return _commit_id(found.commit_id)
+    return _commit_id(found.get("commit_id"))
 
 
-def to_branch(found: Ref, *, hidden: bool) -> Branch:
+def to_branch(found: JsonObject, *, hidden: bool) -> Branch:
     """A branch of a listing."""
-    return Branch(name=BranchName(found.id), head=to_head(found), hidden=hidden)
+    return Branch(name=BranchName(read_text(found, "id")), head=to_head(found), hidden=hidden)
 
 
-def to_entry(found: ObjectStats, *, prefix: str) -> ObjectEntry:
+def to_reference(found: JsonObject) -> CommitId:
+    """The commit that a merge made."""
+    return _commit_id(found.get("reference"))
+
+
+def to_entry(found: JsonObject, *, prefix: str) -> ObjectEntry:
     """An object of a listing below a prefix."""
-    if not found.path.startswith(prefix):
-        raise _UnlikelyError(f"object {found.path!r} does not begin with {prefix!r}")
+    path = read_text(found, "path")
+    if not path.startswith(prefix):
+        raise _UnlikelyError(f"object {path!r} does not begin with {prefix!r}")
     return ObjectEntry(
-        path=ObjectPath(found.path),
-        size=_size(found.size_bytes),
-        checksum=found.checksum,
-        digest=find_digest(found.metadata or {}),
-        address=found.physical_address,
+        path=ObjectPath(path),
+        size=_read_size(found),
+        checksum=read_text(found, "checksum"),
+        digest=find_digest(_read_metadata(found)),
+        address=read_text(found, "physical_address"),
     )
 
 
-def to_change(found: Diff) -> ObjectChange:
+def to_change(found: JsonObject) -> ObjectChange:
     """One difference of a branch or of two commits."""
+    path, told = read_text(found, "path"), read_text(found, "type")
     try:
-        kind = ChangeKind(found.type)
+        kind = ChangeKind(told)
     except ValueError:
-        raise _UnlikelyError(f"object {found.path!r} is {found.type!r}") from None
-    size = 0 if kind is ChangeKind.REMOVED else _size(found.size_bytes)
-    return ObjectChange(path=ObjectPath(found.path), kind=kind, size=size)
+        raise _UnlikelyError(f"object {path!r} is {told!r}") from None
+    size = 0 if kind is ChangeKind.REMOVED else _read_size(found)
+    return ObjectChange(path=ObjectPath(path), kind=kind, size=size)
 
 
-def _commit_id(text: str) -> CommitId:
-    if not is_commit_id(text):
-        raise _UnlikelyError(f"{_short(text)} is no commit id")
-    return CommitId(text)
+def _require_unicode(text: str) -> str:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise _UnlikelyError("a text that is not valid Unicode") from None
+    return text
 
 
-def _size(size: int | None) -> int:
-    if size is not None and not 0 <= size < _MOST_BYTES:
+def _commit_id(found: object) -> CommitId:
+    if not isinstance(found, str) or not is_commit_id(found):
+        raise _UnlikelyError(f"{_short(str(found))} is no commit id")
+    return CommitId(found)
+
+
+def _size(size: int) -> int:
+    if not 0 <= size < _MOST_BYTES:
         raise _UnlikelyError(f"{_short(hex(size))} is no size")
-    return size or 0
+    return size
 
 
 def _time(seconds: int) -> datetime:

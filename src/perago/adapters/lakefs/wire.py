@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import re
+import select
+import socket
 import ssl
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,8 +20,6 @@ from html import unescape
 from http.client import HTTPConnection, HTTPMessage, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import NoReturn
 from urllib.parse import urlsplit
-
-from urllib3.util import wait_for_read
 
 from perago.adapters.lakefs.answers import (
     Asked,
@@ -32,8 +32,9 @@ from perago.adapters.lakefs.connection import LakeFSConnection
 
 CHUNK_BYTES = 1 << 20
 _CONNECT_SECONDS = 10.0
-_MOST_BYTES = 16 << 20
-"""What an answer that is read whole may take: a record of one object, or an error."""
+_MOST_BYTES = 64 << 20
+"""What an answer that is read whole may take. A page of a listing has a thousand objects, each with
+metadata of its own."""
 _S3_MESSAGE = re.compile(rb"<Message>(.*?)</Message>", re.DOTALL)
 
 
@@ -52,6 +53,7 @@ class Request:
 class Answer:
     """A small answer, read whole."""
 
+    status: int
     headers: HTTPMessage
     data: bytes
 
@@ -85,8 +87,11 @@ class Wire:
         self._lock = threading.Lock()
         self._idle: dict[str, list[HTTPConnection]] = {}
 
-    def send(self, request: Request, asked: Asked, *, expected: int) -> Answer:
-        """Send a request and read its whole answer, which must be small."""
+    def send(self, request: Request, asked: Asked, *, expected: int | None = None) -> Answer:
+        """Send a request and read its whole answer, which must be small.
+
+        `expected` is the one status that is a success; None takes every 2xx for one.
+        """
         with self._exchange(request, asked) as response:
             with translated(asked):
                 data = response.read(_MOST_BYTES + 1)
@@ -94,9 +99,10 @@ class Wire:
                     raise IncompleteRead(data, response.length)
             if len(data) > _MOST_BYTES:
                 raise explain_nonsense(asked, f"it is larger than {_MOST_BYTES >> 20} MiB")
-            if response.status != expected:
+            successes = range(200, 300) if expected is None else (expected,)
+            if response.status not in successes:
                 _refuse(response, data, asked)
-            return Answer(headers=response.headers, data=data)
+            return Answer(status=response.status, headers=response.headers, data=data)
 
     @contextmanager
     def open(self, request: Request, asked: Asked) -> Iterator[ObjectBody]:
@@ -151,7 +157,7 @@ class Wire:
     def _take(self, origin: str) -> HTTPConnection:
         while (kept := self._pop_idle(origin)) is not None:
             # One that can be read from was closed by the other side, as proxies do after a while.
-            if not wait_for_read(kept.sock, timeout=0):
+            if not _can_be_read(kept.sock):
                 return kept
             kept.close()
         parts = urlsplit(origin)
@@ -183,6 +189,12 @@ class Wire:
     def _keep(self, origin: str, connection: HTTPConnection) -> None:
         with self._lock:
             self._idle.setdefault(origin, []).append(connection)
+
+
+def _can_be_read(connection: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _refuse(response: HTTPResponse, body: bytes, asked: Asked) -> NoReturn:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
+import json
+from http.client import HTTPMessage
 
 import pytest
-from lakefs_sdk.api.objects_api import ObjectsApi
-from lakefs_sdk.models.object_error import ObjectError
-from lakefs_sdk.models.object_error_list import ObjectErrorList
-from lakefs_sdk.models.path_list import PathList
 
-from perago.adapters.lakefs.api import LakeFSApi
+from perago.adapters.lakefs.answers import Asked
+from perago.adapters.lakefs.api import PAGE, LakeFSApi
+from perago.adapters.lakefs.calls import Call
 from perago.adapters.lakefs.connection import LakeFSConnection
 from perago.adapters.lakefs.deletes import Deletes
-from perago.adapters.lakefs.history import PAGE
+from perago.adapters.lakefs.wire import Answer, Wire
 from perago.adapters.patience import Patience
 from perago.domain.errors import StoreError
 from perago.domain.ids import BranchName, ObjectPath, RepositoryName
@@ -25,40 +23,43 @@ CONNECTION = LakeFSConnection(
 )
 
 
-class Objects(ObjectsApi):
+class Objects(LakeFSApi):
     """Deletes what it is asked to, but for what sticks, each for so many times."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: Patience) -> None:
+        super().__init__(CONNECTION, Wire(CONNECTION), patience)
         self.sticks: dict[str, int] = {}
         self.asked: list[list[str]] = []
         self.says_which = True
 
-    def delete_objects(  # type: ignore[override]
-        self, repository: str, branch: str, paths: PathList, **_options: object
-    ) -> ObjectErrorList:
-        assert (repository, branch) == ("repo", "branch")
-        self.asked.append(list(paths.paths))
+    def send(self, asked: Asked, timeout_seconds: float, call: Call) -> Answer:
+        where = ("repositories", "repo", "branches", "branch", "objects", "delete")
+        assert (call.method, call.where) == ("POST", where)
+        assert call.content is not None
+        paths = call.content["paths"]
+        assert isinstance(paths, list)
+        self.asked.append([str(path) for path in paths])
         errors = []
-        for path in paths.paths:
+        for path in self.asked[-1]:
             if self.sticks.get(path, 0) > 0:
                 self.sticks[path] -= 1
-                shown = path if self.says_which else None
-                errors.append(ObjectError(status_code=500, message="busy", path=shown))
-        return ObjectErrorList(errors=errors)
+                shown = {"path": path} if self.says_which else {}
+                errors.append({"status_code": 500, "message": "busy", **shown})
+        body = json.dumps({"errors": errors}).encode()
+        return Answer(status=200, headers=HTTPMessage(), data=body)
 
 
 @pytest.fixture
 def objects() -> Objects:
-    return Objects()
+    clock = FakeClock()
+    return Objects(Patience(30, elapsed=clock.elapsed, sleep=clock.sleep))
 
 
 @pytest.fixture
-def deletes(objects: Objects) -> Iterator[Deletes]:
+def deletes(objects: Objects) -> Deletes:
     clock = FakeClock()
     patience = Patience(30, elapsed=clock.elapsed, sleep=clock.sleep)
-    with closing(LakeFSApi(CONNECTION, patience)) as api:
-        api.objects = objects
-        yield Deletes(api, patience, RepositoryName("repo"), BranchName("branch"))
+    return Deletes(objects, patience, RepositoryName("repo"), BranchName("branch"))
 
 
 def paths(count: int) -> list[ObjectPath]:

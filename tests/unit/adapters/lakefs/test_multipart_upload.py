@@ -92,7 +92,8 @@ class Lake(DataPlane):
     """A server that holds one object at the most."""
 
     def __init__(self, clock: FakeClock, *, seconds: float = 30) -> None:
-        super().__init__(CONNECTION, Patience(seconds, elapsed=clock.elapsed, sleep=clock.sleep))
+        patience = Patience(seconds, elapsed=clock.elapsed, sleep=clock.sleep)
+        super().__init__(CONNECTION, Wire(CONNECTION), patience)
         self.upload_in_parts = Parts()
         self.checksum: str | None = None
         self.refusals: list[Exception] = []
@@ -264,7 +265,7 @@ class AwayWire(Wire):
 
     sent = 0
 
-    def send(self, request: Request, asked: Asked, *, expected: int) -> Answer:
+    def send(self, request: Request, asked: Asked, *, expected: int | None = None) -> Answer:
         self.sent += 1
         raise busy()
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 
+from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.connection import LakeFSConnection
 from perago.adapters.lakefs.data_plane import DataPlane
 from perago.adapters.lakefs.history import History
-from perago.adapters.lakefs.probe.api import ProbeApi
 from perago.adapters.lakefs.probe.server import ServerCheck
 from perago.adapters.lakefs.probe.target import TargetCheck
 from perago.adapters.lakefs.probe.trial import Tools, Trial
+from perago.adapters.lakefs.wire import Wire
 from perago.adapters.patience import Patience
 from perago.app.diagnosis import Check, failed_by, skipped
 from perago.domain.errors import PeragoError
@@ -28,9 +29,10 @@ def probe_lakefs(
     """Check the server and a target branch on it; without `write`, by reading alone."""
     with ExitStack() as stack:
         patience = Patience(min(connection.retry_seconds, _PATIENCE_SECONDS))
-        api = ProbeApi(connection, patience)
-        stack.callback(api.close)
-        data = DataPlane(connection, patience)
+        wire = Wire(connection)
+        stack.callback(wire.close)
+        api = LakeFSApi(connection, wire, patience)
+        data = DataPlane(connection, wire, patience)
         stack.callback(data.close)
         history = History(api, connection.timeout_seconds, connection.storage_namespace)
         tools = Tools(

@@ -10,12 +10,11 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
-from lakefs_sdk.models.config import Config
-from lakefs_sdk.models.storage_config import StorageConfig
-
+from perago.adapters.lakefs import calls
 from perago.adapters.lakefs.answers import Asked
+from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.connection import LakeFSConnection
-from perago.adapters.lakefs.probe.api import ProbeApi
+from perago.adapters.lakefs.values import read_object, read_objects, read_part
 from perago.app.diagnosis import (
     Check,
     examine,
@@ -26,6 +25,7 @@ from perago.app.diagnosis import (
     warned,
 )
 from perago.domain.errors import StoreAccessError
+from perago.domain.outcome import JsonObject
 
 _CHECK_KEYS = "check PERAGO_LAKEFS_ACCESS_KEY_ID and PERAGO_LAKEFS_SECRET_ACCESS_KEY"
 _TIMES = 3
@@ -47,7 +47,7 @@ class _Answer:
 class ServerCheck:
     """The checks that need no repository."""
 
-    def __init__(self, api: ProbeApi, connection: LakeFSConnection) -> None:
+    def __init__(self, api: LakeFSApi, connection: LakeFSConnection) -> None:
         self._api = api
         self._endpoint = connection.endpoint
         self._timeout = min(connection.timeout_seconds, _LONGEST_SECONDS)
@@ -67,22 +67,23 @@ class ServerCheck:
 
     def configuration(self) -> Iterator[Check]:
         """The version and the block store."""
-        configs: list[Config] = []
+        configs: list[JsonObject] = []
+        asked = Asked(
+            what="read the server's configuration",
+            missing="no configuration",
+            finds_server=True,
+        )
 
         def read_version() -> Check:
-            asked = Asked(
-                what="read the server's configuration",
-                missing="no configuration",
-                finds_server=True,
-            )
-            config = self._api.read(asked, self._api.config.get_config)
+            config = self._api.read(asked, calls.get_config())
             configs.append(config)
-            version = config.version_config
-            return judge_version("version", version.version if version is not None else None)
+            told = read_part(asked, lambda found: read_object(found, "version_config"), config)
+            version = told.get("version")
+            return judge_version("version", version if isinstance(version, str) else None)
 
         yield examine("version", read_version)
         if configs:
-            yield examine("block store", lambda: _describe_storage(configs[0]))
+            yield examine("block store", lambda: read_part(asked, _describe_storage, configs[0]))
 
     def _reach(self) -> Check:
         answers = [self._ask_health() for _ in range(_TIMES)]
@@ -109,15 +110,12 @@ class ServerCheck:
             finds_server=True,
         )
         at, before = time.time(), time.perf_counter()
-        answer = self._api.change(
-            asked, self._timeout, self._api.health.health_check_with_http_info
-        )
-        headers = answer.headers or {}
+        answer = self._api.act(asked, self._timeout, calls.health_check())
         return _Answer(
-            status=answer.status_code or 0,
+            status=answer.status,
             seconds=time.perf_counter() - before,
             asked_at=at,
-            date=headers.get("Date"),
+            date=answer.headers.get("Date"),
         )
 
     def _compare_clocks(self) -> Check:
@@ -133,21 +131,26 @@ class ServerCheck:
     def _ask_who(self) -> Check:
         asked = Asked(what="ask who this is", missing="the server knows no users")
         try:
-            user = self._api.read(asked, self._api.auth.get_current_user).user
+            found = self._api.read(asked, calls.get_current_user())
         except StoreAccessError as error:
             return failed("credentials", error.message, f"{_CHECK_KEYS}; see `settings` above")
-        if not user.id:
+        user = read_part(asked, lambda answer: read_object(answer, "user"), found).get("id")
+        if not isinstance(user, str) or not user:
             return failed(
                 "credentials",
                 "the server does not say who this is",
                 _CHECK_KEYS,
             )
-        return passed("credentials", f"accepted as user {user.id!r}")
+        return passed("credentials", f"accepted as user {user!r}")
 
 
-def _describe_storage(config: Config) -> Check:
-    stores = [config.storage_config, *(config.storage_config_list or [])]
-    described = sorted({_describe_store(store) for store in stores if store is not None})
+def _describe_storage(config: JsonObject) -> Check:
+    several = config.get("storage_config_list")
+    stores = [
+        read_object(config, "storage_config"),
+        *read_objects([] if several is None else several),
+    ]
+    described = sorted({_describe_store(store) for store in stores if store})
     if not described:
         return warned(
             "block store", "the server does not say", "its operator may allow fs:ReadConfig"
@@ -155,9 +158,9 @@ def _describe_storage(config: Config) -> Check:
     return passed("block store", "; ".join(described))
 
 
-def _describe_store(store: StorageConfig) -> str:
-    offered = "offered" if store.pre_sign_support else "not offered"
-    return f"{store.blockstore_type}, presigned URLs {offered}"
+def _describe_store(store: JsonObject) -> str:
+    offered = "offered" if store.get("pre_sign_support") is True else "not offered"
+    return f"{store.get('blockstore_type')}, presigned URLs {offered}"
 
 
 def _is_open_to_listeners(endpoint: str) -> bool:

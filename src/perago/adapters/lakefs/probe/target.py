@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from perago.adapters.lakefs import calls
 from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.history import History
+from perago.adapters.lakefs.lookup import read_id
 from perago.adapters.lakefs.names import check_repository_name
 from perago.adapters.lakefs.probe.permission import (
     examine_allowed,
     on_branch,
     on_repository,
 )
+from perago.adapters.lakefs.values import read_each, read_part, read_text
 from perago.app.diagnosis import Check, failed, judge_protection, passed, warned
 from perago.domain.errors import NotFoundInStoreError
 from perago.domain.ids import BranchName, CommitId, RepositoryName
@@ -90,16 +93,17 @@ class TargetCheck:
                 "allowed to create repositories",
             )
         asked = Asked(what=f"read {repository!r}", missing=f"no repository {repository!r}")
-        found = self._api.read(asked, self._api.repositories.get_repository, repository)
-        self._default_branch = BranchName(found.default_branch)
-        self._read_only = bool(found.read_only)
+        found = self._api.read(asked, calls.get_repository(repository))
+        default = read_part(asked, lambda answer: read_text(answer, "default_branch"), found)
+        self._default_branch = BranchName(default)
+        self._read_only = found.get("read_only") is True
         if self._read_only:
             return failed(
                 "repository",
                 f"{repository!r} is read-only: nothing can be published to it",
                 "use a repository that can be written to",
             )
-        return passed("repository", f"{repository!r} in {found.storage_namespace}")
+        return passed("repository", f"{repository!r} in {found.get('storage_namespace')}")
 
     def _find_branch(self) -> Check:
         try:
@@ -115,9 +119,8 @@ class TargetCheck:
 
     def _list(self) -> Check:
         asked = Asked(what="list the repositories", missing="no repositories")
-        call = self._api.repositories.list_repositories
-        listed = self._history.pages(asked, call, prefix=self._repository)
-        if self._repository in {found.id for found in listed}:
+        listed = self._api.read_pages(asked, calls.list_repositories(prefix=self._repository))
+        if self._repository in set(read_each(asked, read_id, listed)):
             return passed("listing", f"{self._repository!r} is listed")
         return failed(
             "listing",
@@ -135,12 +138,12 @@ class TargetCheck:
             what=f"look for uncommitted changes on {self._repository}/{self._branch}",
             missing=f"no branch {self._branch!r} in repository {self._repository!r}",
         )
-        call = self._api.branches.diff_branch
-        found = self._api.read(asked, call, self._repository, self._branch, amount=1)
-        if found.results:
+        call = calls.diff_branch(self._repository, self._branch)
+        found = self._api.read_first(asked, call)
+        if found is not None:
             return failed(
                 "uncommitted",
-                f"{self._branch!r} has uncommitted changes, such as {found.results[0].path!r}: "
+                f"{self._branch!r} has uncommitted changes, such as {found.get('path')!r}: "
                 "nothing can be merged into it",
                 "somebody wrote to the branch without committing: commit or reset that by hand",
             )
@@ -148,11 +151,12 @@ class TargetCheck:
 
     def _list_actions(self) -> Check:
         asked = Asked(what="list the actions of the branch", missing="the branch is gone")
-        call = self._api.objects.list_objects
-        listed = self._history.pages(
-            asked, call, self._repository, self._head, prefix=ACTIONS_PREFIX
+        assert self._head is not None
+        call = calls.list_objects(self._repository, self._head, prefix=ACTIONS_PREFIX)
+        paths = read_each(
+            asked, lambda found: read_text(found, "path"), self._api.read_pages(asked, call)
         )
-        names = [found.path.removeprefix(ACTIONS_PREFIX) for found in listed]
+        names = [path.removeprefix(ACTIONS_PREFIX) for path in paths]
         if not names:
             return passed("actions", "none")
         shown = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
@@ -163,20 +167,17 @@ class TargetCheck:
             what=f"read the protection rules of {self._repository!r}",
             missing=f"no repository {self._repository!r}",
         )
-        call = self._api.repositories.get_branch_protection_rules
-        rules = self._api.read(asked, call, self._repository)
-        return judge_protection("protection", [rule.pattern for rule in rules], self._branch)
+        rules = self._api.read_list(asked, calls.get_branch_protection_rules(self._repository))
+        patterns = read_each(asked, lambda rule: read_text(rule, "pattern"), rules)
+        return judge_protection("protection", list(patterns), self._branch)
 
     def _count_stagings(self) -> Check:
         asked = Asked(
             what=f"list the branches of {self._repository!r}",
             missing=f"no repository {self._repository!r}",
         )
-        call = self._api.branches.list_branches
-        listed = self._history.pages(
-            asked, call, self._repository, prefix=STAGING_PREFIX, show_hidden=True
-        )
-        count = sum(1 for _ in listed)
+        call = calls.list_branches(self._repository, prefix=STAGING_PREFIX, show_hidden=True)
+        count = sum(1 for _ in self._api.read_pages(asked, call))
         if not count:
             return passed("stagings", "none")
         said = "1 staging branch" if count == 1 else f"{count} staging branches"

@@ -13,17 +13,17 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
 
 from blake3 import blake3
-from lakefs_sdk.models.commit_creation import CommitCreation
-from lakefs_sdk.models.merge import Merge
-from lakefs_sdk.models.path_list import PathList
 
+from perago.adapters.lakefs import calls
 from perago.adapters.lakefs.answers import Asked
-from perago.adapters.lakefs.api import LakeFSApi
+from perago.adapters.lakefs.api import LakeFSApi, parse_object
+from perago.adapters.lakefs.calls import Call
 from perago.adapters.lakefs.data_plane import DataPlane
+from perago.adapters.lakefs.deletes import read_refusals
 from perago.adapters.lakefs.history import History
+from perago.adapters.lakefs.lookup import read_id
 from perago.adapters.lakefs.part_upload import NewObject
 from perago.adapters.lakefs.probe.permission import (
     Permission,
@@ -31,7 +31,7 @@ from perago.adapters.lakefs.probe.permission import (
     on_branch,
     on_objects,
 )
-from perago.adapters.lakefs.values import read_one, to_commit
+from perago.adapters.lakefs.values import read_each, read_part, to_commit
 from perago.app.diagnosis import Check, Verdict, passed, skipped
 from perago.domain.errors import (
     CorruptStoreError,
@@ -40,6 +40,7 @@ from perago.domain.errors import (
     StoreAccessError,
 )
 from perago.domain.ids import BranchName, CommitId, Digest, ObjectPath, RepositoryName
+from perago.domain.outcome import JsonObject
 from perago.domain.staging import STAGING_PREFIX
 
 _PREFIX = f"{STAGING_PREFIX}doctor-"
@@ -61,7 +62,6 @@ _STEPS = (
     "hard reset",
     "delete branch",
 )
-_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,19 +171,16 @@ class Trial:
     def _delete(self) -> str:
         api = self._tools.api
         asked = self._asked("delete an object of")
-        paths = PathList(paths=[self._deleted])
-        answer = api.repeat(
-            asked, api.objects.delete_objects, self._repository, self._staging, paths
-        )
-        for error in answer.errors:
-            raise StoreAccessError(f"could not delete {error.path!r}: {error.message}")
+        call = calls.delete_objects(self._repository, self._staging, [self._deleted])
+        answer = parse_object(asked, api.repeat(asked, call))
+        for path, said in read_part(asked, read_refusals, answer).items():
+            raise StoreAccessError(f"could not delete {path!r}: {said}")
         return "one of the first two"
 
     def _commit(self) -> str:
-        creation = CommitCreation(message=_MESSAGE, date=None, allow_empty=False)
-        call = self._tools.api.commits.commit
-        made = self._change("commit to", call, self._staging, creation)
-        self._staged = read_one(self._asked("commit to"), to_commit, made).id
+        call = calls.commit(self._repository, self._staging, message=_MESSAGE, metadata={})
+        made = self._change("commit to", call)
+        self._staged = read_part(self._asked("commit to"), to_commit, made).id
         return self._staged[:12]
 
     def _read(self) -> str:
@@ -199,21 +196,17 @@ class Trial:
         return "as it was written"
 
     def _merge(self) -> str:
-        api = self._tools.api
-        merge = Merge(
-            message=_MESSAGE, squash_merge=True, strategy=None, force=False, allow_empty=False
+        call = calls.merge_into_branch(
+            self._repository, self._staged, self._target, message=_MESSAGE, metadata={}
         )
-        self._change("merge into", api.refs.merge_into_branch, self._staged, self._target, merge)
+        self._change("merge into", call)
         return "one throw-away branch into the other"
 
     def _reset(self) -> str:
         self._tools.api.act(
             self._asked("reset"),
             self._tools.timeout_seconds,
-            self._tools.api.experimental.hard_reset_branch,
-            self._repository,
-            self._target,
-            self._source,
+            calls.hard_reset_branch(self._repository, self._target, self._source),
         )
         return "a throw-away branch, back to where it began"
 
@@ -237,22 +230,16 @@ class Trial:
             return False
         return True
 
-    def _change(self, what: str, call: Callable[..., _Result], *args: object) -> _Result:
-        timeout = self._tools.timeout_seconds
-        return self._tools.api.change(self._asked(what), timeout, call, self._repository, *args)
+    def _change(self, what: str, call: Call) -> JsonObject:
+        return self._tools.api.change(self._asked(what), self._tools.timeout_seconds, call)
 
     def _remove_left_behind(self) -> None:
         """Remove the branches of a trial that was killed; who may not list has none to remove."""
-        history, api = self._tools.history, self._tools.api
+        asked = self._asked("list")
+        call = calls.list_branches(self._repository, prefix=_PREFIX, show_hidden=True)
         try:
-            listed = history.pages(
-                self._asked("list"),
-                api.branches.list_branches,
-                self._repository,
-                prefix=_PREFIX,
-                show_hidden=True,
-            )
-            names = [BranchName(found.id) for found in listed]
+            listed = self._tools.api.read_pages(asked, call)
+            names = [BranchName(name) for name in read_each(asked, read_id, listed)]
             for name in names:
                 match = _NAME.fullmatch(name)
                 if match is not None and int(match[1]) < time.time() - _LEFT_BEHIND_SECONDS:
