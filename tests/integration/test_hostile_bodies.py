@@ -49,11 +49,12 @@ def test_a_body_that_writes_to_its_connection_harms_only_its_own_attempt(
 ) -> None:
     unpickled, own = tmp_path / "unpickled", tmp_path / "own"
     kinds: dict[WorkflowId, str] = {}
+    innocent: list[WorkflowId] = []
     for number in range(attempts):
         kind = KINDS[number % len(KINDS)]
         file = str(unpickled if kind == "pickle" else own)
         kinds[bench.start("scribbling", {"seed": number, "kind": kind, "file": file})] = kind
-    innocent = [bench.start("minding", {"seed": number}) for number in range(2 * attempts)]
+        innocent += [bench.start("minding", {"seed": 2 * number + one}) for one in (0, 1)]
     lost = LostLeases()
 
     bench.work_on_all(["scribbling", "minding"], [*kinds, *innocent], lost)

@@ -97,6 +97,8 @@ class Slot:
     attempts_run: int = 0
     assignment: Assignment | None = None
     deaths_in_a_row: int = 0
+    died_at_work: bool = False
+    """Whether its last process died under an attempt, and not by itself."""
     respawn_at: float = 0.0
     last_used: float = 0.0
 

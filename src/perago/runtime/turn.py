@@ -557,6 +557,7 @@ class WorkerTurn:
         attempt = assignment.attempt
         slot.assignment = None
         slot.deaths_in_a_row = 0
+        self._replace_those_that_died_at_work()
         slot.attempts_run += 1
         slot.last_used = self._now
         if isinstance(assignment.outcome, Completed):
@@ -708,6 +709,7 @@ class WorkerTurn:
         if was_retired is not None and assignment is None:
             slot.respawn_at = self._now
             return
+        slot.died_at_work = assignment is not None
         self._back_off(slot)
         if assignment is not None:
             self._end_with_executor(assignment, gone.phase, how)
@@ -719,7 +721,7 @@ class WorkerTurn:
     def _note_failed_spawn(self, slot: Slot, reason: str) -> None:
         """A process that could not be started is a death like others."""
         how = f"it could not be started: {reason}"
-        slot.is_started = False
+        slot.is_started = slot.died_at_work = False
         self._back_off(slot)
         self._tell(ExecutorDied(attempt=None, phase=None, how=how))
         self._refuse_hopeless_start(slot, how, was_ready=False)
@@ -727,6 +729,17 @@ class WorkerTurn:
     def _back_off(self, slot: Slot) -> None:
         slot.deaths_in_a_row += 1
         slot.respawn_at = self._now + respawn_delay(slot.deaths_in_a_row)
+
+    def _replace_those_that_died_at_work(self) -> None:
+        """An attempt ended: executors work here, so it is certain attempts that kill them.
+
+        The back-off keeps a broken machine from failing all work that there is. Against one deadly
+        task it would only take the slots from all other tasks.
+        """
+        for slot in self.slots:
+            if slot.died_at_work and slot.deaths_in_a_row > 0:
+                slot.deaths_in_a_row = 0
+                slot.respawn_at = min(slot.respawn_at, self._now + respawn_delay(1))
 
     def _refuse_hopeless_start(self, slot: Slot, how: str, *, was_ready: bool) -> None:
         is_hopeless = slot.deaths_in_a_row >= _START_TRIES

@@ -41,6 +41,7 @@ def test_a_new_slot_is_empty_and_to_be_filled_at_once() -> None:
         attempts_run=0,
         assignment=None,
         deaths_in_a_row=0,
+        died_at_work=False,
         respawn_at=0.0,
         last_used=0.0,
     )
