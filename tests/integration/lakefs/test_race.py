@@ -110,7 +110,7 @@ def judge(head: CommitId, added: Sequence[Commit], outcomes: Sequence[Attempted]
 @pytest.mark.parametrize(
     "rounds",
     [
-        pytest.param(20, id="20-rounds"),
+        pytest.param(8, id="8-rounds"),
         pytest.param(200, id="200-rounds", marks=[pytest.mark.torture, pytest.mark.timeout(3600)]),
     ],
 )
