@@ -5,7 +5,7 @@ import itertools
 import sys
 from collections.abc import Sequence
 
-BENCHMARKS = ("store", "attempt", "transfer", "dispatch", "spark")
+BENCHMARKS = ("startup", "store", "attempt", "transfer", "dispatch", "spark")
 WITH_FLAGS = ("transfer", "dispatch", "spark")
 
 

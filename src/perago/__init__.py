@@ -82,10 +82,15 @@ _MODULES = {
 }
 """Where the names are that are not in `perago.authoring`."""
 
+_PACKAGES = ("authoring", "domain", "ports")
+"""What `import perago` alone gives, too."""
+
 
 if not TYPE_CHECKING:  # with it, type checkers would take every name for one of ours
 
     def __getattr__(name: str) -> object:
+        if name in _PACKAGES:
+            return import_module(f"{__name__}.{name}")
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(_MODULES.get(name, "perago.authoring")), name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -32,7 +32,7 @@ HTTP_CALLS: dict[str, list[tuple[str, str | None]]] = {
         ("DELETE", "abort_presign_multipart_upload"),
     ],
 }
-"""The requests that the adapter lays out without the SDK, in the order of its source.
+"""The requests for objects, in the order of the adapter's source; the others are in `calls.py`.
 
 None: to an address that the server signed, which lets everybody in who has it. Whoever adds a
 request names it here, and says in the page what it needs.
@@ -47,31 +47,25 @@ def adapter(project_root: Path) -> dict[str, ast.Module]:
     return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in files.items()}
 
 
-def groups_of(modules: Iterable[ast.Module]) -> set[str]:
-    """The attributes that hold a group of the SDK's calls: `self.branches = BranchesApi(…)`."""
-    found = set()
-    for module in modules:
-        for node in ast.walk(module):
-            match node:
-                case ast.Assign(
-                    targets=[ast.Attribute(attr=group)],
-                    value=ast.Call(func=ast.Name(id=kind), args=[ast.Attribute(attr="_client")]),
-                ) if kind.endswith("Api"):
-                    found.add(group)
-                case _:
-                    pass
-    return found
+def calls_of(module: ast.Module) -> set[str]:
+    """The functions of `calls.py` that make a call."""
+    return {
+        node.name
+        for node in module.body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    }
 
 
-def sdk_calls_of(modules: Collection[ast.Module]) -> Iterator[str]:
-    groups = groups_of(modules)
-    for module in modules:
-        for node in ast.walk(module):
-            match node:
-                case ast.Attribute(attr=call, value=ast.Attribute(attr=group)) if group in groups:
-                    yield call.removesuffix("_with_http_info")
-                case _:
-                    pass
+def used_calls_of(modules: Iterable[ast.Module]) -> set[str]:
+    """Which of them others use: `calls.get_branch(…)`."""
+    return {
+        node.attr
+        for module in modules
+        for node in ast.walk(module)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "calls"
+    }
 
 
 def http_methods_of(module: ast.Module) -> list[str]:
@@ -97,7 +91,7 @@ def http_methods_of(module: ast.Module) -> list[str]:
     return [method for _, method in sorted(found)]
 
 
-def test_every_request_without_the_sdk_is_known(adapter: dict[str, ast.Module]) -> None:
+def test_every_request_for_an_object_is_known(adapter: dict[str, ast.Module]) -> None:
     found = {name: methods for name in adapter if (methods := http_methods_of(adapter[name]))}
 
     assert found == {name: [method for method, _ in calls] for name, calls in HTTP_CALLS.items()}
@@ -106,11 +100,12 @@ def test_every_request_without_the_sdk_is_known(adapter: dict[str, ast.Module]) 
 def test_the_table_has_every_call_of_the_adapter_and_no_other(
     adapter: dict[str, ast.Module],
 ) -> None:
-    by_sdk = set(sdk_calls_of(adapter.values()))
-    without = {call for calls in HTTP_CALLS.values() for _, call in calls if call is not None}
+    calls = calls_of(adapter["calls.py"])
+    for_objects = {call for rows in HTTP_CALLS.values() for _, call in rows if call is not None}
 
-    assert by_sdk > {"hard_reset_branch", "merge_into_branch", "get_current_user"}
-    assert {row.call for row in read_table()} == by_sdk | without
+    assert calls > {"hard_reset_branch", "merge_into_branch", "get_current_user"}
+    assert used_calls_of(adapter.values()) == calls
+    assert {row.call for row in read_table()} == calls | for_objects
 
 
 def test_the_policies_allow_what_the_table_says_and_nothing_else() -> None:

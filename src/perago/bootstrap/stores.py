@@ -25,7 +25,7 @@ def open_store(settings: Settings, clock: Clock, stack: ExitStack) -> WorkspaceS
         case "embedded":
             return stack.enter_context(open_embedded_store(settings, clock))
         case "lakefs":
-            # Its SDK takes a second to import, so nobody else does.
+            # Imported only where it is used: it brings HTTP and TLS.
             from perago.adapters.lakefs import LakeFSWorkspaceStore
             from perago.adapters.object_cache import ObjectCache
 

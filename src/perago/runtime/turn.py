@@ -734,12 +734,14 @@ class WorkerTurn:
         """An attempt ended: executors work here, so it is certain attempts that kill them.
 
         The back-off keeps a broken machine from failing all work that there is. Against one deadly
-        task it would only take the slots from all other tasks.
+        task it would only take the slots from all other tasks. It is halved, not ended: where
+        memory is short, the small attempts between the large ones end well, too.
         """
         for slot in self.slots:
             if slot.died_at_work and slot.deaths_in_a_row > 0:
-                slot.deaths_in_a_row = 0
-                slot.respawn_at = min(slot.respawn_at, self._now + respawn_delay(1))
+                slot.deaths_in_a_row //= 2
+                shorter = self._now + respawn_delay(slot.deaths_in_a_row)
+                slot.respawn_at = min(slot.respawn_at, shorter)
 
     def _refuse_hopeless_start(self, slot: Slot, how: str, *, was_ready: bool) -> None:
         is_hopeless = slot.deaths_in_a_row >= _START_TRIES

@@ -238,17 +238,20 @@ def test_an_attempt_that_ends_well_ends_a_row_of_deaths() -> None:
     assert scene.turn.crash_looping == 0
 
 
-def test_an_attempt_that_ends_elsewhere_ends_the_wait_of_slots_whose_attempts_were_deadly() -> None:
+def test_an_attempt_that_ends_shortens_the_wait_of_slots_whose_attempts_were_deadly() -> None:
     scene = TurnScene(slots=2)
     scene.receive(polled("good"))
     for number in range(6):
         scene.receive(polled(f"deadly-{number}"))
         scene.die(slot=1)
-        scene.step(after=10.0)
+        scene.step(after=4.0)
         scene.says(Ready(), slot=1)
     scene.receive(polled("deadly"))
     scene.die(slot=1)
-    assert scene.turn.slots[1].respawn_at > scene.now + 3
+    assert scene.turn.slots[1].respawn_at == pytest.approx(scene.now + 6.4)
+    scene.says(Decided(outcome=DONE), CleanedUp(), slot=0)
+    assert scene.turn.slots[1].respawn_at == pytest.approx(scene.now + 0.4)
+    scene.receive(polled("another"))
     scene.says(Decided(outcome=DONE), CleanedUp(), slot=0)
     assert scene.turn.crash_looping == 0
     assert scene.turn.slots[1].respawn_at == pytest.approx(scene.now + 0.1)

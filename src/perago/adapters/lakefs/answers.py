@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from http.client import HTTPException
 
 from perago.adapters.patience import RetryAfter, TransientError
-from perago.adapters.tls import speaks_no_tls
 from perago.domain.errors import (
     AlreadyExistsInStoreError,
     CorruptStoreError,
@@ -37,6 +36,10 @@ _REACH_BLOCK_STORE = (
 
 class NotConnectedError(OSError):
     """No connection was made, so nothing was sent."""
+
+
+class NotTrustedError(OSError):
+    """No TLS was agreed on, or with somebody else, so nothing was sent; no second try helps."""
 
 
 _UNREADABLE = (
@@ -108,6 +111,9 @@ def explain_status(
             return OutcomeUnknownError(
                 f"could not {asked.what}: the server said: {said}", may_still_happen=False
             )
+        case status if status < 200:
+            # "Go on waiting": nothing is known of what was asked for.
+            return TransientError(_unclear(asked, f"the server said {status}"), RetryAfter())
         case 429:
             return TransientError(
                 _unclear(asked, "the server asks for fewer calls (429)", may_still_happen=False),
@@ -130,16 +136,6 @@ def explain_nonsense(asked: Asked, reason: str) -> StoreError:
     said = f"could not {asked.what}: the answer is not one of a lakeFS server ({reason})"
     hint = "check PERAGO_LAKEFS_ENDPOINT, and what stands between it and the server"
     return OutcomeUnknownError(said, hint=hint) if asked.changes else StoreError(said, hint=hint)
-
-
-def _broken_tls(asked: Asked, error: ssl.SSLError) -> StoreError | TransientError:
-    """TLS that was never agreed on is final: nothing was sent. What broke later may pass."""
-    if isinstance(error, ssl.SSLCertVerificationError) or speaks_no_tls(error):
-        return _untrusted(asked)
-    # One that Python code raised, rather than OpenSSL, has no reason.
-    reason = getattr(error, "reason", None)
-    said = f"the encrypted connection failed ({reason or type(error).__name__})"
-    return TransientError(_unclear(asked, said), RetryAfter())
 
 
 def _untrusted(asked: Asked) -> StoreError:
@@ -183,8 +179,13 @@ def _missing(status: int, asked: Asked) -> NotFoundInStoreError:
 
 def _lost(error: Exception, asked: Asked) -> PeragoError | TransientError:
     match error:
+        case NotTrustedError():
+            return _untrusted(asked)
         case ssl.SSLError():
-            return _broken_tls(asked, error)
+            # One that Python code raised, rather than OpenSSL, has no reason.
+            reason = getattr(error, "reason", None) or type(error).__name__
+            said = f"the encrypted connection failed ({reason})"
+            return TransientError(_unclear(asked, said), RetryAfter())
         case NotConnectedError():
             return TransientError(_unreachable(asked), RetryAfter(), is_reached=False)
         case _:

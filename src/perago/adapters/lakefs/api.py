@@ -91,8 +91,11 @@ class LakeFSApi:
             body=None if call.content is None else as_json(call.content),
             headers=None if call.content is None else JSON,
             timeout_seconds=timeout_seconds,
+            is_bounded=True,
         )
-        return self._wire.send(request, replace(asked, endpoint=self.endpoint))
+        return self._wire.send(
+            request, replace(asked, endpoint=self.endpoint), expected=call.status
+        )
 
     def _ask(self, asked: Asked, timeout_seconds: float, call: Call) -> JsonObject:
         return parse_object(asked, self.send(asked, timeout_seconds, call))

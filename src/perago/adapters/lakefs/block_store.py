@@ -35,13 +35,15 @@ class BlockStore:
 
     def open(self, address: str, asked: Asked) -> AbstractContextManager[ObjectBody]:
         """The content at an address, not yet read."""
-        request = Request(method="GET", url=address, headers={"Accept-Encoding": "identity"})
+        request = Request(
+            method="GET", url=address, headers={"Accept-Encoding": "identity"}, speaks_s3=True
+        )
         return self._wire.open(request, replace(asked, block_store=True))
 
     def put(self, address: str, body: Iterable[bytes], size: int, asked: Asked) -> str:
         """Store what is to be stored at an address; the ETag that it got."""
         headers = {"Content-Length": str(size)}
-        request = Request(method="PUT", url=address, headers=headers, body=body)
+        request = Request(method="PUT", url=address, headers=headers, body=body, speaks_s3=True)
         answer = self._wire.send(request, replace(asked, block_store=True), expected=200)
         return answer.headers.get("ETag", "").strip('"')
 

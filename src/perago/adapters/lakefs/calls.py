@@ -13,10 +13,14 @@ from perago.domain.outcome import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request: the segments of its address, what follows the `?`, and its JSON body."""
+    """One request: the segments of its address, what follows the `?`, and its JSON body.
+
+    `status` is the answer's where the call succeeded; None is any that means success.
+    """
 
     method: str
     where: tuple[str, ...]
+    status: int | None = 200
     query: Mapping[str, str] = field(default_factory=dict)
     content: JsonObject | None = None
 
@@ -30,7 +34,7 @@ class Call:
 
 def health_check() -> Call:
     """Answered with 204 and without a log-in."""
-    return _get("healthcheck")
+    return Call(method="GET", where=("healthcheck",), status=None)
 
 
 def get_config() -> Call:
@@ -61,6 +65,7 @@ def create_repository(repository: str, *, storage_namespace: str, default_branch
     return Call(
         method="POST",
         where=("repositories",),
+        status=201,
         content={
             "name": repository,
             "storage_namespace": storage_namespace,
@@ -93,13 +98,14 @@ def create_branch(repository: str, branch: str, source: str, *, hidden: bool) ->
     return Call(
         method="POST",
         where=("repositories", repository, "branches"),
+        status=201,
         content={"name": branch, "source": source, "hidden": hidden},
     )
 
 
 def delete_branch(repository: str, branch: str) -> Call:
     """Remove a branch; the answer is empty."""
-    return Call(method="DELETE", where=_branch(repository, branch))
+    return Call(method="DELETE", where=_branch(repository, branch), status=204)
 
 
 def diff_branch(repository: str, branch: str) -> Call:
@@ -110,7 +116,7 @@ def diff_branch(repository: str, branch: str) -> Call:
 def hard_reset_branch(repository: str, branch: str, ref: str) -> Call:
     """Put a branch on another commit; the answer is empty."""
     where = (*_branch(repository, branch), "hard_reset")
-    return Call(method="PUT", where=where, query={"ref": ref})
+    return Call(method="PUT", where=where, status=204, query={"ref": ref})
 
 
 # -- commits
@@ -131,6 +137,7 @@ def commit(repository: str, branch: str, *, message: str, metadata: Mapping[str,
     return Call(
         method="POST",
         where=(*_branch(repository, branch), "commits"),
+        status=201,
         content={"message": message, "metadata": dict(metadata), "allow_empty": False},
     )
 

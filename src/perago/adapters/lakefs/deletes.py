@@ -66,8 +66,7 @@ class Deletes:
 
 def read_refusals(found: JsonObject) -> dict[str | None, str]:
     """Why objects were not deleted, by path; None where the server does not say which."""
-    errors = found.get("errors")
     return {
         None if error.get("path") is None else read_text(error, "path"): read_text(error, "message")
-        for error in read_objects([] if errors is None else errors)
+        for error in read_objects(found.get("errors"))
     }

@@ -98,4 +98,5 @@ class GatewayUpload:
             headers=self._signer.sign(method, url, headers or {}),
             body=body,
             timeout_seconds=timeout_seconds,
+            speaks_s3=True,
         )

@@ -81,7 +81,7 @@ class Lookup:
         every = self._api.read_pages(asked, calls.list_branches(repository, show_hidden=hidden))
 
         def read(found: JsonObject) -> Branch:
-            return to_branch(found, hidden=found.get("id") not in shown)
+            return to_branch(found, hidden=read_id(found) not in shown)
 
         return sorted(read_each(asked, read, every), key=lambda branch: branch.name)
 

@@ -15,7 +15,7 @@ from perago.adapters.lakefs import calls
 from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.api import LakeFSApi
 from perago.adapters.lakefs.history import History
-from perago.adapters.lakefs.values import read_part, to_reference
+from perago.adapters.lakefs.values import read_part, to_change, to_reference
 from perago.domain.errors import HeadMovedError, OutcomeUnknownError, StoreError
 from perago.domain.ids import BranchName, CommitId, RepositoryName
 from perago.domain.publication import Commit, StagedWorkspace
@@ -112,9 +112,10 @@ class Publication:
         )
         found = self._api.read_first(asked, calls.diff_branch(repository, branch))
         if found is not None:
+            path = read_part(asked, to_change, found).path
             raise StoreError(
                 f"could not reset {repository}/{branch}: it has uncommitted changes, such as "
-                f"{found.get('path')!r}",
+                f"{path!r}",
                 hint="somebody wrote to the branch without committing: commit or reset that by "
                 "hand, then start again",
             )

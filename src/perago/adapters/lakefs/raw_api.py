@@ -22,6 +22,7 @@ class RawApi:
         self._headers = {
             "Authorization": "Basic " + base64.b64encode(user).decode("ascii"),
             "Accept-Encoding": "identity",
+            "User-Agent": "perago",
         }
         self._base = connection.endpoint + API_PATH
         self._wire = wire
@@ -35,6 +36,7 @@ class RawApi:
         body: bytes | Iterable[bytes] | None = None,
         headers: Mapping[str, str] | None = None,
         timeout_seconds: float | None = None,
+        is_bounded: bool = False,
     ) -> Request:
         """A request in the user's name to the address that the segments make."""
         path = "".join(f"/{_quote(segment)}" for segment in where)
@@ -45,6 +47,7 @@ class RawApi:
             headers=self._headers | dict(headers or {}),
             body=body,
             timeout_seconds=timeout_seconds,
+            is_bounded=is_bounded,
         )
 
     def send(self, request: Request, asked: Asked, *, expected: int) -> dict[str, object]:

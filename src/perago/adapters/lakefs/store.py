@@ -25,7 +25,7 @@ from perago.adapters.lakefs.names import no_branch
 from perago.adapters.lakefs.object_stream import ObjectStream
 from perago.adapters.lakefs.publication import Publication
 from perago.adapters.lakefs.staging_area import StagingArea
-from perago.adapters.lakefs.values import read_each, to_entry
+from perago.adapters.lakefs.values import is_object, read_each, read_part, to_entry
 from perago.adapters.lakefs.wire import Wire
 from perago.adapters.object_cache import ObjectCache
 from perago.adapters.patience import Patience
@@ -267,5 +267,5 @@ class LakeFSWorkspaceStore:
     ) -> Iterator[ObjectEntry]:
         """The objects at a commit, or those that a branch shows."""
         found = self._api.read_pages(asked, calls.list_objects(repository, ref, prefix=prefix))
-        objects = (stats for stats in found if stats.get("path_type") == "object")
+        objects = (one for one in found if read_part(asked, is_object, one))
         return read_each(asked, partial(to_entry, prefix=prefix), objects)

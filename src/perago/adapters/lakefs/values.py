@@ -145,6 +145,14 @@ def to_reference(found: JsonObject) -> CommitId:
     return _commit_id(found.get("reference"))
 
 
+def is_object(found: JsonObject) -> bool:
+    """Whether an item of a listing is an object, and not the place of several."""
+    kind = read_text(found, "path_type")
+    if kind not in ("object", "common_prefix"):
+        raise _UnlikelyError(f"an item of a listing is {_short(kind)}")
+    return kind == "object"
+
+
 def to_entry(found: JsonObject, *, prefix: str) -> ObjectEntry:
     """An object of a listing below a prefix."""
     path = read_text(found, "path")

@@ -410,6 +410,34 @@ def test_an_objects_name_that_is_no_utf8_is_asked_for_and_not_there(lake: Script
         _object(lake.store)
 
 
+@pytest.mark.parametrize("kind", [None, "folder", 7])
+def test_an_item_of_an_unknown_kind_is_not_left_out_in_silence(
+    lake: ScriptedLake, kind: object
+) -> None:
+    def reply(method: str, path: str) -> Answer:
+        found = sound(method, path)
+        if "/objects/ls" in path:
+            found |= {"results": [OBJECT | {"path_type": kind}]}
+        return Answer(body=_dump(found))
+
+    lake.reply = reply
+    with pytest.raises(StoreError, match="is not one of a lakeFS server"):
+        list(lake.store.list_objects(LAKE, HEAD, "out/"))
+
+
+@pytest.mark.parametrize("answer", [{}, {"errors": None}, {"errors": {}}, {"status": "ok"}])
+def test_a_delete_whose_answer_does_not_say_what_is_left_is_refused(
+    lake: ScriptedLake, answer: dict[str, Json]
+) -> None:
+    lake.reply = lambda method, path: (
+        Answer(body=_dump(answer))
+        if path.endswith("/objects/delete")
+        else answer_soundly(method, path)
+    )
+    with pytest.raises(StoreError, match="is not one of a lakeFS server"):
+        lake.store.remove_staged(LAKE, BranchName("main"), [ObjectPath("out/file")])
+
+
 def test_an_object_outside_of_what_was_asked_for_is_refused(lake: ScriptedLake) -> None:
     with pytest.raises(StoreError, match="does not begin with 'elsewhere/'"):
         list(lake.store.list_objects(LAKE, HEAD, "elsewhere/"))

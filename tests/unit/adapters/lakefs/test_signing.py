@@ -40,4 +40,5 @@ def test_nothing_shows_the_secret() -> None:
     request = Request(method="PUT", url="http://x?X-Amz-Signature=abc", headers=sign())
 
     assert "the-secret" not in f"{SIGNER!r} {sign()}"
-    assert repr(request) == "Request(method='PUT', timeout_seconds=None)"
+    assert "http" not in repr(request)
+    assert "headers" not in repr(request)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,16 @@ from perago.adapters.lakefs.answers import Asked
 from perago.adapters.lakefs.connection import LakeFSConnection
 from perago.adapters.lakefs.wire import Request, Wire
 from perago.adapters.patience import TransientError
-from perago.domain.errors import StoreError
+from perago.domain.errors import (
+    NotFoundInStoreError,
+    OutcomeUnknownError,
+    PeragoError,
+    StoreError,
+)
 
 READ = Asked(what="read", missing="nothing")
 CHANGE = Asked(what="merge", missing="nothing", changes=True)
+CONCURRENCY = 2
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody"
 HALF = b"HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\nbody"
 
@@ -58,7 +65,10 @@ class Server:
 def _read_request(peer: socket.socket) -> None:
     read = b""
     while b"\r\n\r\n" not in read:
-        read += peer.recv(65536)
+        chunk = peer.recv(65536)
+        if not chunk:
+            raise ConnectionError("the client hung up")
+        read += chunk
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +111,7 @@ def _connection(server: Server, ca_file: Path | None) -> LakeFSConnection:
         secret_access_key="secret",
         ca_file=ca_file,
         timeout_seconds=10,
+        concurrency=CONCURRENCY,
     )
 
 
@@ -143,6 +154,68 @@ def test_an_answer_without_end_is_not_read_to_its_end(start: Start) -> None:
     with pytest.raises(StoreError, match="larger than 64 MiB"):
         wire.send(get(server), READ, expected=200)
     assert wire.send(get(server), READ, expected=200).data == b"body"
+
+
+def test_a_refusal_that_was_read_keeps_the_connection(start: Start) -> None:
+    refusal = b'HTTP/1.1 404 Not Found\r\nContent-Length: 19\r\n\r\n{"message": "none"}'
+    wire, server = start([(refusal, WHOLE)])
+    with pytest.raises(PeragoError):
+        wire.send(get(server), READ, expected=200)
+    assert wire.send(get(server), READ, expected=200).data == b"body"
+    assert server.served == 1
+
+
+def test_another_success_than_the_expected_one_leaves_a_change_unknown(start: Start) -> None:
+    wire, server = start([(WHOLE, WHOLE, WHOLE)])
+    with pytest.raises(OutcomeUnknownError, match="200 instead of 204"):
+        wire.send(get(server), CHANGE, expected=204)
+    with pytest.raises(StoreError, match="200 instead of 204"):
+        wire.send(get(server), READ, expected=204)
+    assert wire.send(get(server), CHANGE).status == 200, "any success"
+
+
+@pytest.mark.parametrize("speaks_s3", [True, False])
+def test_the_words_of_s3_count_where_s3_is_asked(start: Start, *, speaks_s3: bool) -> None:
+    said = b"<Error><Code>NoSuchKey</Code><Message>gone &amp; lost</Message></Error>"
+    refusal = b"HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said)
+    wire, server = start([(refusal,)])
+    with pytest.raises(NotFoundInStoreError if speaks_s3 else TransientError):
+        wire.send(replace(get(server), speaks_s3=speaks_s3), READ, expected=200)
+
+
+def test_no_more_connections_are_kept_than_may_be_used_at_once(start: Start) -> None:
+    wire, server = start([(WHOLE,)] * (CONCURRENCY + 1))
+    with ExitStack() as stack:
+        for body in [
+            stack.enter_context(wire.open(get(server), READ)) for _ in range(CONCURRENCY + 1)
+        ]:
+            assert body.read(9) == b"body"
+            assert body.read(9) == b""
+    assert [len(kept) for kept in wire._idle.values()] == [CONCURRENCY]
+
+
+def test_what_is_bounded_is_not_sent_after_its_time(authority: trustme.CA, tmp_path: Path) -> None:
+    ca_file = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(str(ca_file))
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(tls)
+    server = Server([], tls)
+    received: list[bytes] = []
+
+    def shake_hands_slowly(server: Server) -> None:
+        raw, _ = server.listener.accept()
+        time.sleep(0.5)
+        with suppress(OSError), tls.wrap_socket(raw, server_side=True) as peer:
+            received.append(peer.recv(65536))
+
+    with server.listener, running(shake_hands_slowly, server):
+        wire = Wire(_connection(server, ca_file))
+        reset = replace(get(server), timeout_seconds=0.2, is_bounded=True)
+        with pytest.raises(TransientError) as caught:
+            wire.send(reset, CHANGE, expected=204)
+        wire.close()
+    assert not caught.value.is_reached
+    assert received in ([], [b""])
 
 
 def test_a_certificate_of_a_stranger_is_refused_at_once(authority: trustme.CA) -> None:

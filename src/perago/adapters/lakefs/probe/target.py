@@ -15,7 +15,7 @@ from perago.adapters.lakefs.probe.permission import (
     on_branch,
     on_repository,
 )
-from perago.adapters.lakefs.values import read_each, read_part, read_text
+from perago.adapters.lakefs.values import read_each, read_part, read_text, to_change
 from perago.app.diagnosis import Check, failed, judge_protection, passed, warned
 from perago.domain.errors import NotFoundInStoreError
 from perago.domain.ids import BranchName, CommitId, RepositoryName
@@ -141,9 +141,10 @@ class TargetCheck:
         call = calls.diff_branch(self._repository, self._branch)
         found = self._api.read_first(asked, call)
         if found is not None:
+            path = read_part(asked, to_change, found).path
             return failed(
                 "uncommitted",
-                f"{self._branch!r} has uncommitted changes, such as {found.get('path')!r}: "
+                f"{self._branch!r} has uncommitted changes, such as {path!r}: "
                 "nothing can be merged into it",
                 "somebody wrote to the branch without committing: commit or reset that by hand",
             )
