@@ -40,7 +40,7 @@ def main() -> None:
         environment = os.environ | {"PERAGO_HOME": str(Path(name) / "home")}
         start([*perago, "store", "init", "bench"], environment)
         times = {label: Times() for label in commands}
-        for label, command in commands.items():
+        for command in commands.values():
             start(command, environment)  # compiles what was not compiled yet
         for _ in range(ROUNDS):
             for label, command in commands.items():
