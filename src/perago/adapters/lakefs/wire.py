@@ -113,10 +113,11 @@ class Wire:
                     raise IncompleteRead(data, response.length)
             if len(data) > _MOST_BYTES:
                 raise explain_nonsense(asked, f"it is larger than {_MOST_BYTES >> 20} MiB")
-            is_success = 200 <= response.status < 300
-            if is_success and expected not in (None, response.status):
-                raise explain_nonsense(asked, f"status {response.status} instead of {expected}")
-            if not is_success:
+            says_success = 200 <= response.status < 300
+            if response.status != expected and not (expected is None and says_success):
+                if says_success:
+                    said = f"status {response.status} instead of {expected}"
+                    raise explain_nonsense(asked, said)
                 _refuse(request, response, data, asked)
             return Answer(status=response.status, headers=response.headers, data=data)
 
