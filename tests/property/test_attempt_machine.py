@@ -263,5 +263,9 @@ class SoftAttemptMachine(AttemptMachine):
 
 
 @pytest.mark.parametrize("machine", [AttemptMachine, SoftAttemptMachine], ids=["atomic", "soft"])
-def test_no_order_of_events_damages_the_branch(machine: type[AttemptMachine]) -> None:
-    run_state_machine_as_test(machine, settings=settings(max_examples=80, stateful_step_count=20))
+@pytest.mark.parametrize("examples", [40, pytest.param(2_000, marks=pytest.mark.torture)])
+def test_no_order_of_events_damages_the_branch(
+    machine: type[AttemptMachine], examples: int
+) -> None:
+    chosen = settings(max_examples=examples, stateful_step_count=20)
+    run_state_machine_as_test(machine, settings=chosen)

@@ -94,6 +94,7 @@ def test_a_cluster_that_gives_no_executor_fails_the_attempt_in_time(
         assert lake.head == before
 
 
+@pytest.mark.torture
 def test_an_executor_out_of_memory_fails_the_attempt_and_not_the_next(
     cluster: SparkCluster, lakefs_server: ThrowawayLakeFS, s3a_jars: list[Path], tmp_path: Path
 ) -> None:

@@ -55,7 +55,7 @@ def test_the_shared_server_takes_definitions(conductor_server: SharedConductor) 
 
 
 @pytest.mark.timeout(900)  # two starts, on a machine that may be busy
-@pytest.mark.slow
+@pytest.mark.torture
 def test_a_throwaway_server_keeps_its_port_and_data_over_a_kill_and_stays_in_its_directory(
     tmp_path: Path, conductor_program: ConductorProgram
 ) -> None:

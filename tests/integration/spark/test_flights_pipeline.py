@@ -210,6 +210,7 @@ def test_the_report_tells_what_the_data_says(
     assert page.count("<svg") == 6
 
 
+@pytest.mark.torture
 def test_the_same_params_give_the_same_bytes(
     quarter: Quarter, sessions: LocalSparkSessions, tmp_path: Path
 ) -> None:
