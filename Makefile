@@ -62,7 +62,7 @@ quick: $(VENV)/.dev ## Run the tests that need no server and no Java (3 minutes)
 		-m "not (slow or spark or lakefs or conductor or torture)" --results=$(RESULTS)/quick $(ARGS)
 
 # Coverage is also written after failed tests; the first failure is the exit code.
-test: $(VENV)/.dev servers ## Run all tests but the torture ones, with branch coverage (20 minutes)
+test: $(VENV)/.dev servers ## Run all tests but the torture ones, with branch coverage (15 minutes)
 	@mkdir -p $(RESULTS)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --cov --cov-report= --results=$(RESULTS)/test \
 		$(ARGS); code=$$?; \
