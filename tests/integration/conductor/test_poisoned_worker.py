@@ -13,12 +13,11 @@ import pytest
 import urllib3
 
 from perago.bootstrap import open_application
-from perago.domain.events import Event, ExecutorDied
 from perago.domain.ids import WorkflowId
 from perago.domain.workflow import WorkflowStatus
 from perago.settings import Settings
 from tests.conductor_server import SharedConductor
-from tests.integration.worker_bench import Bench
+from tests.integration.worker_bench import Bench, Recorder
 from tests.poison import PoisonKind, draw_poison
 from tests.session_report import FIGURE
 
@@ -58,17 +57,6 @@ class Started:
     kind: PoisonKind | None
 
 
-class Deaths:
-    """Remembers the executors that died."""
-
-    def __init__(self) -> None:
-        self.seen: list[str] = []
-
-    def handle(self, event: Event) -> None:
-        if isinstance(event, ExecutorDied):
-            self.seen.append(event.how)
-
-
 @pytest.mark.parametrize(
     "tasks",
     [
@@ -91,20 +79,20 @@ def test_poisoned_tasks_of_a_real_server_kill_no_worker(
         orchestrator="conductor",
         conductor_url=conductor_server.endpoint,
     )
-    deaths = Deaths()
+    recorder = Recorder()
     with open_application(settings, create=True) as application:
         bench = Bench(application=application, pipelines=pipelines)
         healthy = [bench.start("giving_back", {"x": "first"})]
         poisoned, refused = start_poisoned(conductor_server, name, tasks)
         healthy.append(bench.start("giving_back", {"x": "last"}))
         everything = [*(one.id for one in poisoned), *healthy]
-        bench.work_on_all(["giving_back"], everything, deaths)
+        bench.work_on_all(["giving_back"], everything, recorder)
 
         ends = count_ends(bench, poisoned)
         for workflow in healthy:
             state = bench.state(workflow)
             assert state.status is WorkflowStatus.COMPLETED, state.reason
-    assert deaths.seen == []
+    assert recorder.died == []
     assert ends[f"{PoisonKind.DEPTH} failed"], "the task gets what the server was given"
     record_property(
         FIGURE,
